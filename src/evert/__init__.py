@@ -1,0 +1,9 @@
+"""A database inside out: a durable log of changes, and views over it that Spark keeps up to date."""
+
+from evert.database import Database, open
+from evert.errors import EvertError
+from evert.topics import Stream, Table
+from evert.transaction import Transaction
+from evert.version import __version__
+
+__all__ = ["Database", "EvertError", "Stream", "Table", "Transaction", "__version__", "open"]

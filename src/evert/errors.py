@@ -8,6 +8,7 @@
     ├── Expired
     ├── Full ──────── DiskFull
     ├── Corrupt
+    ├── DiskFailed
     ├── FormatTooNew
     └── TimedOut
 
@@ -156,6 +157,13 @@ class Corrupt(EvertError):
 
     code = "corrupt"
     exit_code = 9
+
+
+class DiskFailed(EvertError):
+    """The disk reported an error; what was being written is not acknowledged."""
+
+    code = "disk_failed"
+    exit_code = 12
 
 
 class FormatTooNew(EvertError):

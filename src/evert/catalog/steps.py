@@ -1,0 +1,121 @@
+"""The catalog's tables, as the steps that made them.
+
+A folder's format is the number of steps it has taken. A new folder takes all of them, a folder of an older
+version the ones it lacks, in one transaction. A step is never edited once released: a change is a new step.
+"""
+
+from __future__ import annotations
+
+LOG = """
+CREATE TABLE topics (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL,
+    folded TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
+    key TEXT NOT NULL,
+    partitions INTEGER NOT NULL,
+    options TEXT NOT NULL,
+    schema INTEGER NOT NULL,
+    created INTEGER NOT NULL,
+    dropped INTEGER NOT NULL DEFAULT 0,
+    gone INTEGER NOT NULL DEFAULT 0,
+    deletes_gone INTEGER NOT NULL DEFAULT 0,
+    compacted INTEGER NOT NULL DEFAULT 0,
+    compacted_rows INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE schemas (
+    topic INTEGER NOT NULL, version INTEGER NOT NULL, ddl TEXT NOT NULL, PRIMARY KEY (topic, version)
+);
+CREATE TABLE offsets (
+    topic INTEGER NOT NULL, "partition" INTEGER NOT NULL, first INTEGER NOT NULL, next INTEGER NOT NULL,
+    PRIMARY KEY (topic, "partition")
+);
+CREATE TABLE tail (
+    id INTEGER PRIMARY KEY,
+    topic INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    schema INTEGER NOT NULL,
+    rows INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    spans TEXT NOT NULL,
+    checksum INTEGER NOT NULL,
+    data BLOB NOT NULL
+);
+CREATE UNIQUE INDEX tail_by_position ON tail (topic, position);
+CREATE TABLE segments (
+    id INTEGER PRIMARY KEY,
+    topic INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    first_at INTEGER NOT NULL,
+    last_at INTEGER NOT NULL,
+    schema INTEGER NOT NULL,
+    rows INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    spans TEXT NOT NULL,
+    stamped INTEGER NOT NULL,
+    file TEXT NOT NULL UNIQUE,
+    file_checksum INTEGER NOT NULL,
+    checksum INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX segments_by_position ON segments (topic, last);
+CREATE TABLE announcements (file TEXT PRIMARY KEY, owner TEXT NOT NULL, until INTEGER NOT NULL);
+CREATE TABLE garbage (file TEXT PRIMARY KEY, since INTEGER NOT NULL);
+CREATE TABLE leases (name TEXT PRIMARY KEY, owner TEXT NOT NULL, token INTEGER NOT NULL, until INTEGER NOT NULL);
+CREATE TABLE requests (
+    producer TEXT NOT NULL, id TEXT NOT NULL, position INTEGER NOT NULL, digest BLOB NOT NULL, at INTEGER NOT NULL,
+    PRIMARY KEY (producer, id)
+);
+CREATE INDEX requests_by_age ON requests (at);
+CREATE TABLE producers (producer TEXT PRIMARY KEY, forgotten INTEGER NOT NULL);
+"""
+
+GROUPS = """
+CREATE TABLE members (
+    "group" TEXT NOT NULL, member TEXT NOT NULL, topics TEXT NOT NULL, until INTEGER NOT NULL,
+    PRIMARY KEY ("group", member)
+);
+CREATE TABLE assignments (
+    "group" TEXT NOT NULL, topic INTEGER NOT NULL, "partition" INTEGER NOT NULL,
+    member TEXT NOT NULL, token INTEGER NOT NULL,
+    PRIMARY KEY ("group", topic, "partition")
+);
+CREATE TABLE consumed (
+    "group" TEXT NOT NULL, topic INTEGER NOT NULL, "partition" INTEGER NOT NULL,
+    next INTEGER NOT NULL, position INTEGER NOT NULL, at INTEGER NOT NULL,
+    PRIMARY KEY ("group", topic, "partition")
+);
+CREATE TABLE generations ("group" TEXT PRIMARY KEY, generation INTEGER NOT NULL);
+"""
+
+QUEUES = """
+CREATE TABLE deliveries (
+    id INTEGER PRIMARY KEY,
+    "group" TEXT NOT NULL,
+    topic INTEGER NOT NULL,
+    "partition" INTEGER NOT NULL,
+    "offset" INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    receipt TEXT NOT NULL,
+    due INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    data BLOB
+);
+CREATE UNIQUE INDEX deliveries_by_offset ON deliveries ("group", topic, "partition", "offset");
+CREATE INDEX deliveries_by_due ON deliveries ("group", topic, state, due);
+CREATE INDEX deliveries_by_key ON deliveries ("group", topic, key);
+"""
+
+VIEWS = """
+CREATE TABLE views (
+    name TEXT PRIMARY KEY, folded TEXT NOT NULL UNIQUE, query TEXT NOT NULL,
+    position INTEGER NOT NULL, at INTEGER NOT NULL, data BLOB
+);
+"""
+
+STEPS = (LOG, GROUPS, QUEUES, VIEWS)
+FORMAT = len(STEPS)

@@ -1,0 +1,158 @@
+"""The façade: one object for one folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from evert.catalog import SqliteCatalog
+from evert.clock import Clock, SystemClock
+from evert.config import Config
+from evert.errors import TimedOut
+from evert.log.embedded import EmbeddedLog
+from evert.log.protocol import Batch
+from evert.log.topic import Kind, Topic, define
+from evert.topics import Stream, Table, handle
+from evert.transaction import Transaction, request_of
+
+
+def open(path: str | Path, *, create: bool = True, clock: Clock | None = None, **settings: Any) -> Database:
+    """Open the database in a folder, and make it if there is none.
+
+    Any number of threads and processes of one machine may have it open. `settings` are those of
+    `evert.config.Config`.
+    """
+    return Database(Path(path), create=create, clock=clock, config=Config.make(settings))
+
+
+class Database:
+    """Topics, views and everything that reads them. Close it, or use it as a context manager."""
+
+    def __init__(self, path: Path, *, create: bool, clock: Clock | None, config: Config) -> None:
+        self.path = path
+        self.config = config
+        self.clock = clock or SystemClock()
+        self.catalog = SqliteCatalog(path, clock=self.clock, create=create)
+        self.log = EmbeddedLog(self.catalog, path, config)
+        self._definitions: dict[str, Topic] = {}
+
+    def stream(
+        self,
+        name: str,
+        schema: str,
+        *,
+        key: str | Sequence[str] | None = None,
+        partitions: int = 1,
+        **options: Any,
+    ) -> Stream:
+        """A stream of facts, made if it is not there. The schema is Spark DDL: `"id BIGINT, at TIMESTAMP"`."""
+        self._create(name, "stream", schema, key, partitions, options)
+        return Stream(self, name)
+
+    def table(
+        self, name: str, schema: str, *, key: str | Sequence[str], partitions: int = 1, **options: Any
+    ) -> Table:
+        """A table kept as its changes, made if it is not there; the key has one or more columns."""
+        self._create(name, "table", schema, key, partitions, options)
+        return Table(self, name)
+
+    def _create(
+        self,
+        name: str,
+        kind: Kind,
+        schema: str,
+        key: str | Sequence[str] | None,
+        partitions: int,
+        options: dict[str, Any],
+    ) -> None:
+        self.log.create(define(name, kind, schema, key=key, partitions=partitions, options=options))
+
+    @property
+    def topics(self) -> dict[str, Stream | Table]:
+        """The topics by name."""
+        return {name: handle(self, topic) for name, topic in self.log.topics().items()}
+
+    def topic(self, name: str) -> Stream | Table:
+        return handle(self, self.definition(name))
+
+    def definition(self, name: str) -> Topic:
+        """The topic as it is defined now."""
+        return self.log.reader.topic(name)
+
+    def alter(self, name: str, schema: str | None = None, **options: Any) -> None:
+        """Change a topic: add nullable columns, widen numbers, set options."""
+        self.log.alter(name, schema=schema, options=options)
+
+    def drop(self, name: str) -> None:
+        """Remove a topic with all its rows."""
+        self.log.drop(name)
+
+    def transaction(
+        self, *, request_id: str | None = None, producer: str | None = None, sequence: int | None = None
+    ) -> Transaction:
+        """Writes to several topics in one commit: `with db.transaction() as tx: tx.append("clicks", rows)`."""
+        return Transaction(self.log, self.definition, request_of(request_id, producer, sequence))
+
+    @property
+    def position(self) -> int:
+        """The last position of the log."""
+        return self.log.head()
+
+    def read(
+        self,
+        topics: Sequence[str],
+        *,
+        after: int = 0,
+        upto: int | None = None,
+        columns: Sequence[str] | None = None,
+        follow: bool = False,
+        timeout: float | None = None,
+    ) -> Iterator[Batch]:
+        """Batches of one or more topics in one order of positions; see `TopicHandle.read`."""
+        last = time.monotonic()
+        while True:
+            head = self.log.head() if upto is None else min(upto, self.log.head())
+            for batch in self.log.read(topics, after=after, upto=head, columns=columns):
+                yield batch
+                last = time.monotonic()
+            after = max(after, head)
+            if not follow or (upto is not None and after >= upto):
+                return
+            left = 1.0 if timeout is None else min(1.0, last + timeout - time.monotonic())
+            if left <= 0:
+                return
+            self.log.wait(after, left)
+
+    def wait(self, position: int, timeout: float = 60.0) -> int:
+        """Block until the log has reached a position; the head."""
+        head = self.log.wait(position - 1, timeout)
+        if head < position:
+            raise TimedOut(f"the log is at position {head}, not yet at {position}", position=head)
+        return head
+
+    def maintain(self) -> None:
+        """Do all upkeep now: seal the tail, apply retention, compact, sweep, give space back."""
+        while not self.log.keeper.keep(seal_all=True):
+            self.clock.sleep(0.05)
+
+    def compact(self, name: str) -> int:
+        """Compact a table now; how many rows went."""
+        return self.log.keeper.compact(name)
+
+    def close(self) -> None:
+        self.log.close()
+        self.catalog.close()
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Database {self.path}>"

@@ -1,0 +1,187 @@
+"""Appending: check, encode, and one transaction that gives everything its position.
+
+    rows ──> partition ──> tail blob, or segment file ──┐
+                                                        ├─ one transaction: request known? guards hold?
+    guards, request id, acknowledgements ───────────────┘  room? position, offsets, rows: all or nothing
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from evert.catalog import Catalog, Transaction
+from evert.config import Config
+from evert.errors import Full, UnknownTopic
+from evert.log import flow, requests, segments, tail
+from evert.log.files import Files
+from evert.log.guards import check_guard, settle
+from evert.log.partition import assign
+from evert.log.protocol import Commit, Guard, Position, Write
+from evert.log.reader import LogReader
+from evert.log.registry import Registry
+from evert.log.segments import Segment, Written
+from evert.log.tail import Spans
+from evert.log.topic import PARTITION, Topic
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """One topic's rows, encoded: in `data`, or in the file `written`."""
+
+    topic: Topic
+    rows: int
+    counts: tuple[tuple[int, int], ...]
+    data: bytes = b""
+    written: Written | None = None
+
+
+class Appender:
+    """Commits to the log of one catalog."""
+
+    def __init__(
+        self, catalog: Catalog, registry: Registry, files: Files, reader: LogReader, config: Config
+    ) -> None:
+        self._catalog = catalog
+        self._registry = registry
+        self._files = files
+        self._reader = reader
+        self._config = config
+
+    def append(self, commit: Commit) -> Position | None:
+        digest = requests.content(commit.writes) if commit.request else b""
+        if commit.request and (first := self._seen(commit, digest)) is not None:
+            return first
+        prepared = [self._prepare(write) for write in commit.writes if write.rows.num_rows]
+        committed: list[str] = []
+        try:
+            position = self._commit(commit, prepared, digest, committed)
+        finally:
+            left = [p.written.file for p in prepared if p.written and p.written.file not in committed]
+            self._files.discard(left)
+        return position
+
+    def _seen(self, commit: Commit, digest: bytes) -> Position | None:
+        assert commit.request
+        with self._catalog.read() as tx:
+            return requests.seen(tx, commit.request, digest)
+
+    def _prepare(self, write: Write) -> Prepared:
+        topic, rows = write.topic, write.rows
+        if topic.partitions == 1:
+            counts: tuple[tuple[int, int], ...] = ((0, rows.num_rows),)
+        else:
+            partitions = _partitions(topic, rows)
+            rows = rows.append_column(topic.stored.field(PARTITION), pa.array(partitions))
+            per = np.bincount(partitions, minlength=topic.partitions)
+            counts = tuple((int(p), int(per[p])) for p in np.flatnonzero(per))
+        if rows.num_rows > self._config.direct_rows or rows.nbytes > self._config.direct_bytes:
+            written = segments.write(self._files, topic, [rows], topic.stored)
+            return Prepared(topic, rows.num_rows, counts, written=written)
+        return Prepared(topic, rows.num_rows, counts, data=tail.encode(rows))
+
+    def _commit(
+        self, commit: Commit, prepared: list[Prepared], digest: bytes, committed: list[str]
+    ) -> Position | None:
+        deadline: float | None = None
+        while True:
+            guards = settle(commit.guards, self._reader)
+            try:
+                return self._catalog.write(lambda tx: self._write(tx, commit, guards, prepared, digest, committed))
+            except flow.Wait as wait:
+                committed.clear()
+                deadline = deadline or time.monotonic() + wait.timeout
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise Full(
+                        f"the consumers of {wait.topic} are {wait.behind} rows behind, its capacity is {wait.capacity}",
+                        hint=f"see who is slow with `evert lag {wait.topic}`",
+                        topic=wait.topic,
+                    ) from None
+                self._catalog.wait(self._catalog.version(), min(left, 0.1))
+
+    def _write(
+        self,
+        tx: Transaction,
+        commit: Commit,
+        guards: tuple[Guard, ...],
+        prepared: list[Prepared],
+        digest: bytes,
+        committed: list[str],
+    ) -> Position | None:
+        if commit.request and (first := requests.seen(tx, commit.request, digest)) is not None:
+            return first
+        for guard in guards:
+            check_guard(tx, self._reader, guard)
+        kept = [p for p in prepared if self._admitted(tx, p)]
+        if prepared and not kept:
+            return None
+        row = tx.one("UPDATE state SET head = head + 1, at = max(at, ?) RETURNING head, at", tx.now)
+        assert row is not None
+        position, at = row
+        for part in kept:
+            self._store(tx, part, position, at)
+            if part.written:
+                committed.append(part.written.file)
+        if commit.request:
+            requests.remember(tx, commit.request, digest, position, at)
+        for also in commit.also:
+            also(tx, position)
+        return int(position)
+
+    def _admitted(self, tx: Transaction, part: Prepared) -> bool:
+        """Whether the topic still is what the rows were checked against, and has room for them."""
+        row = tx.one("SELECT schema, created, options FROM topics WHERE id = ?", part.topic.id)
+        if row is None or row[1] != part.topic.created:
+            raise UnknownTopic(f"the topic {part.topic.name} was dropped", topic=part.topic.name)
+        size = part.written.bytes if part.written else len(part.data)
+        return flow.admit(tx, part.topic, row[2], part.rows, size)
+
+    def _store(self, tx: Transaction, part: Prepared, position: int, at: int) -> None:
+        topic = part.topic
+        spans = _advance(tx, topic, part.counts)
+        if part.written is None:
+            tail.insert(tx, topic, position, at, part.rows, spans, part.data)
+            return
+        self._files.claim(tx, part.written.file)
+        segment = Segment(
+            first=position,
+            last=position,
+            first_at=at,
+            last_at=at,
+            schema=topic.version,
+            rows=part.rows,
+            bytes=part.written.bytes,
+            spans=spans,
+            stamped=False,
+            file=part.written.file,
+            file_checksum=part.written.checksum,
+        )
+        segments.insert(tx, topic, segment)
+
+
+def _partitions(topic: Topic, rows: pa.Table) -> np.ndarray:
+    """By the hash of the key; rows without a key go round."""
+    if topic.key:
+        return assign(rows, topic.key, topic.partitions)
+    start = random.randrange(topic.partitions)
+    return ((np.arange(rows.num_rows) + start) % topic.partitions).astype(np.int32)
+
+
+def _advance(tx: Transaction, topic: Topic, counts: tuple[tuple[int, int], ...]) -> Spans:
+    """Give the rows their offsets."""
+    spans = []
+    for partition, rows in counts:
+        row = tx.one(
+            'UPDATE offsets SET next = next + ? WHERE topic = ? AND "partition" = ? RETURNING next',
+            rows,
+            topic.id,
+            partition,
+        )
+        assert row is not None
+        spans.append((partition, row[0] - rows, row[0]))
+    return tuple(spans)

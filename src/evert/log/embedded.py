@@ -1,0 +1,88 @@
+"""The embedded log: tail and catalog in SQLite, segments in Parquet, all in one folder."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evert.catalog import Catalog
+from evert.config import Config
+from evert.log.append import Appender
+from evert.log.files import Files
+from evert.log.keeper import Keeper
+from evert.log.protocol import Batch, Commit, Position
+from evert.log.reader import LogReader
+from evert.log.registry import Registry
+from evert.log.topic import Topic
+
+
+class EmbeddedLog:
+    """A log in a folder; see `Log` for what it promises."""
+
+    def __init__(self, catalog: Catalog, folder: Path, config: Config | None = None) -> None:
+        self._catalog = catalog
+        self._config = config or Config()
+        self.registry = Registry(catalog)
+        self.files = Files(catalog, folder)
+        self.reader = LogReader(catalog, self.registry, self.files)
+        self.keeper = Keeper(catalog, self.registry, self.files, self.reader, self._config)
+        self._appender = Appender(catalog, self.registry, self.files, self.reader, self._config)
+        self._unkept_rows = self._unkept_commits = 0
+        self._unkept_lock = threading.Lock()
+
+    def create(self, topic: Topic) -> Topic:
+        return self.registry.create(topic)
+
+    def alter(self, name: str, *, schema: str | None = None, options: Mapping[str, Any] | None = None) -> Topic:
+        return self.registry.alter(name, schema, options)
+
+    def drop(self, name: str) -> None:
+        self.registry.drop(name)
+        self.files.sweep()
+
+    def topics(self) -> dict[str, Topic]:
+        with self._catalog.read() as tx:
+            return self.registry.all(tx)
+
+    def append(self, commit: Commit) -> Position | None:
+        position = self._appender.append(commit)
+        self._count(sum(write.rows.num_rows for write in commit.writes))
+        return position
+
+    def read(
+        self,
+        topics: Sequence[str],
+        *,
+        after: Position = 0,
+        upto: Position | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[Batch]:
+        return self.reader.read(topics, after, upto, columns)
+
+    def head(self) -> Position:
+        return self.reader.head()
+
+    def wait(self, after: Position, timeout: float) -> Position:
+        deadline = time.monotonic() + timeout
+        while True:
+            version, head = self.reader.state()
+            left = deadline - time.monotonic()
+            if head > after or left <= 0:
+                return head
+            self._catalog.wait(version, left)
+
+    def _count(self, rows: int) -> None:
+        """Wake the keeper once in a while: it looks for itself whether anything is due."""
+        with self._unkept_lock:
+            self._unkept_rows += rows
+            self._unkept_commits += 1
+            if self._unkept_rows < self._config.seal_rows // 2 and self._unkept_commits < self._config.seal_entries // 2:
+                return
+            self._unkept_rows = self._unkept_commits = 0
+        self.keeper.nudge()
+
+    def close(self) -> None:
+        self.keeper.close()

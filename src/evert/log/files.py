@@ -1,0 +1,130 @@
+"""Files that exist before they are committed, and files that are to go.
+
+A file is announced, written and synced, and then claimed by the commit that refers to it. The sweep first
+revokes announcements whose lease is over, and only then removes their files: a writer whose announcement was
+revoked finds out when it claims, and its commit fails. So no file that a commit refers to is ever removed.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+
+from evert.catalog import Catalog, Transaction
+from evert.errors import Fenced
+
+LEASE = 10 * 60 * 1_000_000
+
+
+class Files:
+    """The files of one database folder, known to its catalog by their path below it."""
+
+    def __init__(self, catalog: Catalog, folder: Path) -> None:
+        self._catalog = catalog
+        self.folder = folder
+        self.owner = uuid.uuid4().hex
+
+    def path(self, file: str) -> Path:
+        return self.folder / file
+
+    def announce(self, room: str) -> str:
+        """A new name in a room (a folder below the database's), held for us for a while."""
+        file = f"{room}/{uuid.uuid4().hex}.parquet"
+        make_folder(self.folder, room)
+        self._catalog.write(
+            lambda tx: tx.run("INSERT INTO announcements VALUES (?, ?, ?)", file, self.owner, tx.now + LEASE)
+        )
+        return file
+
+    def renew(self, file: str) -> None:
+        """Hold the name for longer; `Fenced` if the sweep has revoked it."""
+
+        def work(tx: Transaction) -> None:
+            sql = "UPDATE announcements SET until = ? WHERE file = ? AND owner = ?"
+            if not tx.run(sql, tx.now + LEASE, file, self.owner):
+                raise _revoked(file)
+
+        self._catalog.write(work)
+
+    def claim(self, tx: Transaction, file: str) -> None:
+        """In the commit that refers to the file: it is committed now, no longer announced."""
+        if not tx.run("DELETE FROM announcements WHERE file = ? AND owner = ?", file, self.owner):
+            raise _revoked(file)
+
+    def discard(self, files: Iterable[str]) -> None:
+        """Give up files that were announced and will not be committed."""
+        names = list(files)
+        if names:
+            self._catalog.write(lambda tx: [to_garbage(tx, file) for file in names])
+            self.sweep()
+
+    def sweep(self) -> int:
+        """Revoke announcements that are over and remove what no commit refers to; how many files went."""
+
+        def revoke(tx: Transaction) -> list[str]:
+            for (file,) in tx.all("SELECT file FROM announcements WHERE until < ?", tx.now):
+                to_garbage(tx, file)
+            return [file for (file,) in tx.all("SELECT file FROM garbage")]
+
+        names = self._catalog.write(revoke)
+        if not names:
+            return 0
+        for room in {remove(self.path(file)) for file in names}:
+            sync_folder(room)
+
+        def forget(tx: Transaction) -> None:
+            for file in names:
+                tx.run("DELETE FROM garbage WHERE file = ?", file)
+
+        self._catalog.write(forget)
+        return len(names)
+
+
+def to_garbage(tx: Transaction, file: str) -> None:
+    """No commit refers to the file from now on; the next sweep removes it."""
+    tx.run("DELETE FROM announcements WHERE file = ?", file)
+    tx.run("INSERT INTO garbage VALUES (?, ?) ON CONFLICT DO NOTHING", file, tx.now)
+
+
+def make_folder(root: Path, room: str) -> None:
+    """Make a folder below the root, durably."""
+    target = root / room
+    if target.is_dir():
+        return
+    target.mkdir(parents=True, exist_ok=True)
+    while target != root:
+        target = target.parent
+        sync_folder(target)
+
+
+def remove(path: Path) -> Path:
+    path.unlink(missing_ok=True)
+    return path.parent
+
+
+def sync(path: Path) -> None:
+    """Bring a written file and its name to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    if not path.is_dir():
+        return
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _revoked(file: str) -> Fenced:
+    return Fenced(
+        f"the announcement of {file} was revoked before its commit", hint="append again: nothing was written"
+    )

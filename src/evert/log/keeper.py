@@ -1,0 +1,148 @@
+"""Looking after the log: sealing, retention, compaction, old ids, old files.
+
+Any process that has the database open may do it; a lease sees to it that one does at a time. Each step is a
+transaction of its own, so the keeper can be stopped, or killed, between any two instructions.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+
+from evert.catalog import Catalog, Lease, Transaction, acquire, release
+from evert.config import Config
+from evert.errors import EvertError, Fenced, TimedOut, UnknownTopic
+from evert.log import compaction, requests, retention, seal
+from evert.log.files import Files
+from evert.log.reader import LogReader
+from evert.log.registry import Registry
+from evert.log.topic import Topic
+
+LEASE = "keeper"
+LEASE_TIME = 60_000_000
+EVERYTHING = 2**62
+
+_log = logging.getLogger("evert.log")
+
+
+class Keeper:
+    """Keeps one log in shape, on demand and in the background."""
+
+    def __init__(
+        self, catalog: Catalog, registry: Registry, files: Files, reader: LogReader, config: Config
+    ) -> None:
+        self._catalog = catalog
+        self._registry = registry
+        self._files = files
+        self._reader = reader
+        self._config = config
+        self._owner = uuid.uuid4().hex
+        self._busy = threading.Lock()
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def keep(self, *, seal_all: bool = False) -> bool:
+        """One round of everything that is due; False if another process is at it."""
+        with self._busy:
+            lease = acquire(self._catalog, LEASE, self._owner, LEASE_TIME)
+            if lease is None:
+                return False
+            try:
+                with self._catalog.read() as tx:
+                    topics = self._registry.all(tx)
+                    full = {t.id for t in topics.values()} if seal_all else set(seal.due(tx, self._config))
+                for topic in topics.values():
+                    try:
+                        self._keep_topic(topic, lease, seal_tail=topic.id in full)
+                    except UnknownTopic:
+                        continue
+                    lease = acquire(self._catalog, LEASE, self._owner, LEASE_TIME) or lease
+                self._catalog.write(lambda tx: requests.forget(tx, tx.now - self._config.ids_kept))
+                self._files.sweep()
+                if seal_all:
+                    self._catalog.shrink()
+            finally:
+                release(self._catalog, lease)
+        return True
+
+    def seal(self, name: str, upto: int = EVERYTHING, *, timeout: float = 60.0) -> int:
+        """Seal a topic's tail up to a position now; how many rows moved."""
+        return self._alone(name, timeout, lambda topic, lease: self._seal(topic, lease, upto))
+
+    def compact(self, name: str, *, timeout: float = 60.0) -> int:
+        """Seal and compact a table now; how many rows went."""
+
+        def work(topic: Topic, lease: Lease) -> int:
+            if topic.kind == "table":
+                self._seal(topic, lease, EVERYTHING)
+            return self._compact(topic, lease)
+
+        return self._alone(name, timeout, work)
+
+    def _alone(self, name: str, timeout: float, work: object) -> int:
+        with self._busy:
+            waited = 0.0
+            while (lease := acquire(self._catalog, LEASE, self._owner, LEASE_TIME)) is None:
+                if waited >= timeout:
+                    raise TimedOut("another process has been looking after the log all the time", topic=name)
+                self._stop.wait(0.05)
+                waited += 0.05
+            try:
+                return int(work(self._reader.topic(name), lease))  # type: ignore[operator]
+            finally:
+                release(self._catalog, lease)
+
+    def _keep_topic(self, topic: Topic, lease: Lease, *, seal_tail: bool) -> None:
+        with self._catalog.read() as tx:
+            upto = EVERYTHING if seal_tail else retention.old_enough_to_seal(tx, topic)
+        if upto is not None:
+            self._seal(topic, lease, upto)
+        if topic.options.retain is not None or topic.options.retain_bytes is not None:
+            retention.expire(self._catalog, topic, lease)
+        with self._catalog.read() as tx:
+            compactable = compaction.due(tx, topic)
+        if compactable:
+            self._compact(topic, lease)
+
+    def _seal(self, topic: Topic, lease: Lease, upto: int) -> int:
+        return seal.seal(self._catalog, self._registry, self._files, self._config, topic, lease, upto=upto)
+
+    def _compact(self, topic: Topic, lease: Lease) -> int:
+        return compaction.compact(self._catalog, self._reader, self._files, self._config, topic, lease)
+
+    def nudge(self) -> None:
+        """Something was appended: start the background thread if there is none, and let it have a look."""
+        if not self._config.background or self._stop.is_set():
+            return
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._run, name="evert-keeper", daemon=True)
+            self._thread.start()
+        self._wake.set()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self._wake.wait(self._config.keep_every / 1_000_000)
+            self._wake.clear()
+            if self._stop.is_set():
+                return
+            try:
+                self.keep()
+            except Fenced:
+                continue
+            except EvertError as error:
+                _log.warning("the keeper will try again: %s", error)
+                self._stop.wait(1.0)
+
+    def close(self) -> None:
+        self._stop.set()
+        self._wake.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+
+def tail_size(tx: Transaction) -> list[tuple[int, int, int, int]]:
+    """For each topic with a tail: its id, rows, bytes and commits."""
+    sql = "SELECT topic, sum(rows), sum(bytes), count(*) FROM tail GROUP BY topic"
+    return [(topic, rows, size, count) for topic, rows, size, count in tx.all(sql)]

@@ -1,0 +1,330 @@
+"""Reading ranges of the log: tail and segments look the same, and what is damaged or gone is an error.
+
+Each step takes a short transaction to find what comes next after the rows given so far: the tail entries
+before the next segment, or that segment. So a read never holds a transaction between two batches, and
+sealing, compaction and retention may go on beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evert.catalog import Catalog, Transaction
+from evert.errors import Corrupt, Expired
+from evert.log import segments, tail
+from evert.log.files import Files
+from evert.log.protocol import Batch, Position
+from evert.log.registry import Registry
+from evert.log.schema import upgrade
+from evert.log.segments import Segment
+from evert.log.tail import Spans, TailEntry
+from evert.log.topic import INGESTED_AT, OFFSET, POSITION, UTC_MICROSECONDS, Topic
+
+BATCH_ROWS = 131_072
+BATCH_BYTES = 16 << 20
+
+
+@dataclass(frozen=True)
+class Step:
+    """What comes next in one topic: some entries of the tail, or a segment, or nothing."""
+
+    topic: Topic
+    entries: tuple[TailEntry, ...] = ()
+    segment: Segment | None = None
+
+
+class LogReader:
+    """Reads the log of one catalog."""
+
+    def __init__(self, catalog: Catalog, registry: Registry, files: Files) -> None:
+        self._catalog = catalog
+        self._registry = registry
+        self._segments = segments.Reader(files)
+
+    def head(self) -> Position:
+        return self.state()[1]
+
+    def state(self) -> tuple[int, Position]:
+        """The catalog's version and the head that goes with it."""
+        with self._catalog.read() as tx:
+            row = tx.one("SELECT version, head FROM state")
+        assert row is not None
+        return row[0], row[1]
+
+    def topic(self, name: str, tx: Transaction | None = None) -> Topic:
+        if tx is not None:
+            return self._registry.find(tx, name)
+        with self._catalog.read() as snapshot:
+            return self._registry.find(snapshot, name)
+
+    def read(
+        self, names: Sequence[str], after: Position, upto: Position | None, columns: Sequence[str] | None
+    ) -> Iterator[Batch]:
+        """The rows of the topics in `(after, upto]`; see `Log.read`."""
+        end = self.head() if upto is None else upto
+        with self._catalog.read() as tx:
+            topics = list({(topic := self._registry.find(tx, name)).id: topic for name in names}.values())
+        for topic in topics:
+            topic.readable(columns)
+        streams = [self._topic(topic, after, end, columns) for topic in topics]
+        return streams[0] if len(streams) == 1 else merge(streams)
+
+    def _topic(
+        self, topic: Topic, after: Position, upto: Position, columns: Sequence[str] | None
+    ) -> Iterator[Batch]:
+        chain = _Chain(topic.name)
+        cursor = after
+        missing = ""
+        while cursor < upto:
+            with self._catalog.read() as tx:
+                refuse_lost(tx, topic, cursor)
+                if cursor == 0:
+                    chain.begin(tx, topic)
+                step = self._next(tx, topic, cursor, upto)
+            if step.segment:
+                try:
+                    file = self._segments.open(topic, step.segment)
+                except FileNotFoundError:
+                    if missing == step.segment.file:
+                        raise segments.damaged(topic, step.segment, "the file is missing") from None
+                    missing = step.segment.file
+                    continue
+                chain.link(step.segment.spans, step.segment.first)
+                yield from self._segment(topic, step.segment, file, cursor, upto, columns)
+                cursor = step.segment.last
+            elif step.entries:
+                for entry in step.entries:
+                    chain.link(entry.spans, entry.position)
+                yield from self._entries(topic, step.entries, columns)
+                cursor = step.entries[-1].position
+            else:
+                return
+
+    def rows_in(self, tx: Transaction, topic: Topic, after: Position, columns: Sequence[str]) -> Iterator[Batch]:
+        """All rows after a position, as this transaction sees them; for checks that are part of a commit."""
+        cursor = after
+        while True:
+            step = self._next(tx, topic, cursor, 2**62)
+            if step.segment:
+                file = self._segments.open(topic, step.segment)
+                yield from self._segment(topic, step.segment, file, cursor, 2**62, columns)
+                cursor = step.segment.last
+            elif step.entries:
+                yield from self._entries(topic, step.entries, columns)
+                cursor = step.entries[-1].position
+            else:
+                return
+
+    def _next(self, tx: Transaction, topic: Topic, cursor: Position, upto: Position) -> Step:
+        ahead = segments.segments(tx, topic, after=cursor, upto=upto, most=1)
+        end = ahead[0].first - 1 if ahead else upto
+        found = tail.entries(tx, topic, cursor, end, most_bytes=BATCH_BYTES, most_rows=BATCH_ROWS)
+        for version in {entry.schema for entry in found} | {segment.schema for segment in ahead}:
+            self._registry.at_version(tx, topic, version)
+        if found:
+            return Step(topic, entries=tuple(found))
+        return Step(topic, segment=ahead[0] if ahead else None)
+
+    def _older(self, topic: Topic, version: int) -> Topic:
+        if version == topic.version:
+            return topic
+        with self._catalog.read() as tx:
+            return self._registry.at_version(tx, topic, version)
+
+    def _entries(
+        self, topic: Topic, entries: Sequence[TailEntry], columns: Sequence[str] | None
+    ) -> Iterator[Batch]:
+        start = 0
+        while start < len(entries):
+            version = entries[start].schema
+            end = start
+            while end < len(entries) and entries[end].schema == version:
+                end += 1
+            yield self._decoded(topic, entries[start:end], columns)
+            start = end
+
+    def _decoded(self, topic: Topic, entries: Sequence[TailEntry], columns: Sequence[str] | None) -> Batch:
+        written = self._older(topic, entries[0].schema)
+        batches = []
+        for entry in entries:
+            entry.verify(topic)
+            batches.append(tail.decode(entry.data, written.stored))
+        rows = one_batch(pa.Table.from_batches(batches))
+        counts = np.array([entry.rows for entry in entries])
+        partitions = [b.column(tail.PARTITION) if written.partitions > 1 else None for b in batches]
+        stamps = tail.stamp(
+            rows,
+            topic,
+            positions=pa.array(np.repeat([entry.position for entry in entries], counts)),
+            at=pa.array(np.repeat([entry.at for entry in entries], counts)).cast(UTC_MICROSECONDS),
+            spans=(),
+            offsets=pa.array(
+                np.concatenate(
+                    [
+                        tail.count_offsets(p if p is not None else range(e.rows), e.spans)  # type: ignore[arg-type]
+                        for p, e in zip(partitions, entries, strict=True)
+                    ]
+                )
+            ),
+        )
+        result = finish(topic, written, rows, stamps, columns)
+        return Batch(topic.name, entries[0].position, entries[-1].position, result)
+
+    def _segment(
+        self,
+        topic: Topic,
+        segment: Segment,
+        file: pq.ParquetFile,
+        after: Position,
+        upto: Position,
+        columns: Sequence[str] | None,
+    ) -> Iterator[Batch]:
+        written = self._older(topic, segment.schema)
+        wanted = stored_columns(written, columns)
+        if segment.stamped:
+            wanted = [*wanted, POSITION, OFFSET, INGESTED_AT]
+        spans = segment.spans
+        for table in segments.tables(topic, segment, file, wanted, after=after, upto=upto):
+            rows = one_batch(table)
+            if segment.stamped:
+                positions = rows.column(POSITION).to_numpy()
+                low, high = np.searchsorted(positions, [after, upto], side="right")
+                rows, positions = rows.slice(low, high - low), positions[low:high]
+                if not len(positions):
+                    continue
+                stamps = tail.stamp(
+                    rows,
+                    topic,
+                    positions=rows.column(POSITION),
+                    at=rows.column(INGESTED_AT),
+                    spans=(),
+                    offsets=rows.column(OFFSET),
+                )
+                first, last = int(positions[0]), int(positions[-1])
+            else:
+                first = last = segment.first
+                stamps = tail.stamp(rows, topic, positions=first, at=segment.first_at, spans=spans)
+                spans = _advanced(spans, stamps[1])
+            yield Batch(topic.name, first, last, finish(topic, written, rows, stamps, columns))
+
+
+def stored_columns(written: Topic, columns: Sequence[str] | None) -> list[str]:
+    """Which stored columns a reader of some columns needs; those that came later are not there yet."""
+    names = written.stored.names
+    if columns is None:
+        return list(names)
+    chosen = {written.schema.names[i] for i, n in enumerate(written.schema.names) if _named(n, columns)}
+    return [name for name in names if name in chosen or name.startswith("_") and name not in written.schema.names]
+
+
+def _named(name: str, columns: Sequence[str]) -> bool:
+    return any(name == column or name.casefold() == column.casefold() for column in columns)
+
+
+def finish(
+    topic: Topic, written: Topic, rows: pa.RecordBatch, stamps: list[pa.Array], columns: Sequence[str] | None
+) -> pa.RecordBatch:
+    """The user's columns under the topic's present schema, and the system columns behind them."""
+    schema = topic.readable(columns)
+    users = schema.names[: len(schema) - len(stamps)]
+    if written.version == topic.version:
+        arrays = [rows.column(name) for name in users]
+    else:
+        mine = [name for name in rows.schema.names if name in written.schema.names]
+        renewed = one_batch(upgrade(pa.Table.from_batches([rows.select(mine)]), topic.schema, users))
+        arrays = [renewed.column(name) for name in users]
+    return pa.RecordBatch.from_arrays(arrays + stamps, schema=schema)
+
+
+def one_batch(table: pa.Table) -> pa.RecordBatch:
+    """The table in one piece."""
+    batches = table.combine_chunks().to_batches()
+    if len(batches) == 1:
+        return batches[0]
+    return pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], table.schema)
+
+
+def _advanced(spans: Spans, partitions: pa.Array) -> Spans:
+    """The spans of the rows that follow these."""
+    if len(spans) == 1:
+        return tuple((p, first + len(partitions), end) for p, first, end in spans)
+    seen = np.bincount(partitions.to_numpy(zero_copy_only=False), minlength=max(p for p, _, _ in spans) + 1)
+    return tuple((p, first + int(seen[p]), end) for p, first, end in spans)
+
+
+def refuse_lost(tx: Transaction, topic: Topic, after: Position) -> None:
+    """`Expired` if rows after this position have been removed, so that a reader never skips them unseen."""
+    row = tx.one("SELECT gone, deletes_gone FROM topics WHERE id = ? AND created = ?", topic.id, topic.created)
+    if row is None:
+        raise Expired(f"the topic {topic.name} was dropped while it was read", topic=topic.name)
+    gone, deletes_gone = row
+    if 0 < after < gone:
+        raise Expired(
+            f"the rows of {topic.name} up to position {gone} have passed retention; the reader is at {after}",
+            hint="start again from what is kept with after=0, or from the end",
+            topic=topic.name,
+            position=after,
+            kept_after=gone,
+        )
+    if 0 < after < deletes_gone:
+        raise Expired(
+            f"deletes in {topic.name} up to position {deletes_gone} are no longer kept; the reader is at {after}",
+            hint="rebuild from after=0",
+            topic=topic.name,
+            position=after,
+            kept_after=deletes_gone,
+        )
+
+
+def merge(streams: list[Iterator[Batch]]) -> Iterator[Batch]:
+    """Batches of several topics in one order of positions; a tie goes to the topic named first."""
+    heads: list[Batch | None] = [next(stream, None) for stream in streams]
+    while True:
+        order = sorted((batch.first, i) for i, batch in enumerate(heads) if batch is not None)
+        if not order:
+            return
+        mine = order[0][1]
+        batch = heads[mine]
+        assert batch is not None
+        limit = batch.last
+        if len(order) > 1:
+            first, other = order[1]
+            limit = first if mine < other else first - 1
+        if batch.last <= limit:
+            yield batch
+            heads[mine] = next(streams[mine], None)
+            continue
+        positions = batch.rows.column(POSITION).to_numpy()
+        cut = int(np.searchsorted(positions, limit, side="right"))
+        yield Batch(batch.topic, batch.first, int(positions[cut - 1]), batch.rows.slice(0, cut))
+        heads[mine] = Batch(batch.topic, int(positions[cut]), batch.last, batch.rows.slice(cut))
+
+
+class _Chain:
+    """Offsets have no gaps: what is missing between two pieces of the log is noticed."""
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+        self._next: dict[int, int] = {}
+
+    def begin(self, tx: Transaction, topic: Topic) -> None:
+        sql = 'SELECT "partition", first FROM offsets WHERE topic = ?'
+        self._next = dict(tx.all(sql, topic.id))
+
+    def link(self, spans: Spans, position: Position) -> None:
+        for partition, first, end in spans:
+            expected = self._next.get(partition, first)
+            if first != expected:
+                raise Corrupt(
+                    f"offsets {expected} to {first - 1} of partition {partition} of {self._topic} are missing",
+                    hint="restore a backup; what follows can be read with after=",
+                    topic=self._topic,
+                    position=position,
+                    offset=expected,
+                )
+            self._next[partition] = end

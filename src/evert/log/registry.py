@@ -1,0 +1,170 @@
+"""The topics in the catalog: create, alter, drop, look up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from difflib import get_close_matches
+from typing import Any
+
+from evert.catalog import Catalog, Transaction
+from evert.errors import SchemaChangeRefused, TopicExists, UnknownTopic
+from evert.log.files import to_garbage
+from evert.log.names import folded
+from evert.log.schema import Schema, check_evolution
+from evert.log.topic import Options, Topic
+
+_SELECT = (
+    "SELECT t.id, t.name, t.kind, t.key, t.partitions, t.options, t.schema, t.created, s.ddl"
+    " FROM topics t JOIN schemas s ON s.topic = t.id AND s.version = t.schema"
+)
+
+
+class Registry:
+    """The topics of one catalog. Rows of the catalog that were read before are not parsed again."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._parsed: dict[tuple[Any, ...], Topic] = {}
+        self._older: dict[tuple[int, int, int], Topic] = {}
+
+    def find(self, tx: Transaction, name: str) -> Topic:
+        row = tx.one(f"{_SELECT} WHERE t.folded = ?", folded(name))
+        if row is None:
+            names = [known for (known,) in tx.all("SELECT name FROM topics ORDER BY name")]
+            raise unknown(name, names)
+        return self._topic(row)
+
+    def all(self, tx: Transaction) -> dict[str, Topic]:
+        return {topic.name: topic for topic in map(self._topic, tx.all(f"{_SELECT} ORDER BY t.name"))}
+
+    def at_version(self, tx: Transaction, topic: Topic, version: int) -> Topic:
+        """The topic as it was when rows of this schema version were written."""
+        if version == topic.version:
+            return topic
+        known = self._older.get((topic.id, topic.created, version))
+        if known is None:
+            row = tx.one("SELECT ddl FROM schemas WHERE topic = ? AND version = ?", topic.id, version)
+            assert row is not None, f"schema version {version} of {topic.name} is missing"
+            known = replace(topic, schema=Schema.parse(row[0]), version=version)
+            self._older[(topic.id, topic.created, version)] = known
+        return known
+
+    def create(self, topic: Topic) -> Topic:
+        def work(tx: Transaction) -> Topic:
+            row = tx.one(f"{_SELECT} WHERE t.folded = ?", folded(topic.name))
+            if row is not None:
+                return same_or_refused(self._topic(row), topic)
+            tx.run(
+                "INSERT INTO topics (name, folded, kind, key, partitions, options, schema, created)"
+                " VALUES (?, ?, ?, ?, ?, ?, 1, ?)",
+                topic.name,
+                folded(topic.name),
+                topic.kind,
+                json.dumps(topic.key),
+                topic.partitions,
+                topic.options.dump(),
+                tx.now,
+            )
+            (number,) = tx.one("SELECT id FROM topics WHERE folded = ?", folded(topic.name)) or (0,)
+            tx.run("INSERT INTO schemas VALUES (?, 1, ?)", number, topic.schema.ddl())
+            for partition in range(topic.partitions):
+                tx.run("INSERT INTO offsets VALUES (?, ?, 0, 0)", number, partition)
+            return self.find(tx, topic.name)
+
+        return self._catalog.write(work)
+
+    def alter(self, name: str, schema: str | None, options: Mapping[str, Any] | None) -> Topic:
+        def work(tx: Transaction) -> Topic:
+            topic = self.find(tx, name)
+            if options:
+                changed = Options.make(topic.kind, options, topic.options)
+                tx.run("UPDATE topics SET options = ? WHERE id = ?", changed.dump(), topic.id)
+            if schema is not None:
+                wanted = Schema.parse(schema)
+                check_evolution(topic.schema, wanted, topic.key)
+                if wanted != topic.schema:
+                    tx.run("INSERT INTO schemas VALUES (?, ?, ?)", topic.id, topic.version + 1, wanted.ddl())
+                    tx.run("UPDATE topics SET schema = ? WHERE id = ?", topic.version + 1, topic.id)
+            return self.find(tx, name)
+
+        return self._catalog.write(work)
+
+    def drop(self, name: str) -> None:
+        def work(tx: Transaction) -> None:
+            topic = self.find(tx, name)
+            for (file,) in tx.all("SELECT file FROM segments WHERE topic = ?", topic.id):
+                to_garbage(tx, file)
+            for table in ("segments", "tail", "offsets", "schemas", "assignments", "consumed", "deliveries"):
+                tx.run(f"DELETE FROM {table} WHERE topic = ?", topic.id)
+            tx.run("DELETE FROM topics WHERE id = ?", topic.id)
+
+        self._catalog.write(work)
+
+    def _topic(self, row: tuple[Any, ...]) -> Topic:
+        topic = self._parsed.get(row)
+        if topic is None:
+            number, name, kind, key, partitions, options, version, created, ddl = row
+            topic = Topic(
+                number,
+                name,
+                kind,
+                Schema.parse(ddl),
+                tuple(json.loads(key)),
+                partitions,
+                Options.load(options),
+                version,
+                created,
+            )
+            self._parsed[row] = topic
+        return topic
+
+
+def same_or_refused(there: Topic, wanted: Topic) -> Topic:
+    """Creating what is already there is fine, and so is declaring what it was before it evolved.
+
+    Anything else under the same name is refused. Options that the declaration leaves out are not compared.
+    """
+    if there.name != wanted.name:
+        raise TopicExists(
+            f"{wanted.name} differs from the existing topic {there.name} in case only",
+            hint="choose another name: names are compared without regard to case",
+            topic=there.name,
+        )
+    asked = {f.name: getattr(wanted.options, f.name) for f in fields(Options) if _is_set(wanted.options, f.name)}
+    for what, old, new in (
+        ("kind", there.kind, wanted.kind),
+        ("key", there.key, wanted.key),
+        ("number of partitions", there.partitions, wanted.partitions),
+        ("options", {name: getattr(there.options, name) for name in asked}, asked),
+    ):
+        if old != new:
+            hint = "change it with alter()" if what == "options" else "choose another name"
+            raise TopicExists(
+                f"the topic {there.name} exists with another {what}: {old} and not {new}",
+                hint=hint,
+                topic=there.name,
+            )
+    try:
+        check_evolution(wanted.schema, there.schema, there.key)
+    except SchemaChangeRefused as error:
+        raise TopicExists(
+            f"the topic {there.name} exists with the schema {there.schema.ddl()}",
+            hint="change it with alter()",
+            topic=there.name,
+        ) from error
+    return there
+
+
+def _is_set(options: Options, name: str) -> bool:
+    return bool(getattr(options, name) != getattr(Options(), name))
+
+
+def unknown(name: str, names: list[str]) -> UnknownTopic:
+    close = get_close_matches(name, names, n=1)
+    if close:
+        hint = f"did you mean {close[0]}?"
+    else:
+        hint = f"there are {', '.join(names[:20])}" if names else "create one with db.stream() or db.table()"
+    return UnknownTopic(f"there is no topic {name!r}", hint=hint)

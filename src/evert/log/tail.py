@@ -1,0 +1,154 @@
+"""The tail: small appends, each one Arrow blob in the catalog, in the transaction that gives it its position."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from evert.catalog import Transaction
+from evert.errors import Corrupt
+from evert.log.topic import DELETED, INGESTED_AT, OFFSET, PARTITION, POSITION, UTC_MICROSECONDS, Topic
+
+Spans = tuple[tuple[int, int, int], ...]
+"""For each partition touched: its number, the first offset, and the one after the last."""
+
+_COLUMNS = "position, at, schema, rows, spans, checksum, data"
+
+
+@dataclass(frozen=True)
+class TailEntry:
+    """One commit's rows of one topic."""
+
+    position: int
+    at: int
+    schema: int
+    rows: int
+    spans: Spans
+    checksum: int
+    data: bytes
+
+    def verify(self, topic: Topic) -> None:
+        """Refuse to serve what is not what was written."""
+        if _checksum(self, topic.id) != self.checksum:
+            raise Corrupt(
+                f"the tail of {topic.name} is damaged at position {self.position}",
+                hint="restore a backup; the rows around it can still be read with after= and upto=",
+                topic=topic.name,
+                position=self.position,
+                offset=self.spans[0][1] if self.spans else None,
+            )
+
+
+def encode(table: pa.Table) -> bytes:
+    """The rows as one Arrow record batch message, without the schema."""
+    batches = table.combine_chunks().to_batches()
+    batch = batches[0] if batches else pa.RecordBatch.from_pylist([], table.schema)
+    data: bytes = batch.serialize().to_pybytes()
+    return data
+
+
+def decode(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
+    return pa.ipc.read_record_batch(pa.py_buffer(data), schema)
+
+
+def insert(
+    tx: Transaction, topic: Topic, position: int, at: int, rows: int, spans: Spans, data: bytes
+) -> None:
+    entry = TailEntry(position, at, topic.version, rows, spans, 0, data)
+    tx.run(
+        "INSERT INTO tail (topic, position, at, schema, rows, bytes, spans, checksum, data)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        topic.id,
+        position,
+        at,
+        topic.version,
+        rows,
+        len(data),
+        json.dumps(spans, separators=(",", ":")),
+        _checksum(entry, topic.id),
+        data,
+    )
+
+
+def entries(
+    tx: Transaction, topic: Topic, after: int, upto: int, *, most_bytes: int, most_rows: int
+) -> list[TailEntry]:
+    """The entries in `(after, upto]`, from the first on, until the bound is passed."""
+    found: list[TailEntry] = []
+    size = rows = 0
+    sql = f"SELECT {_COLUMNS} FROM tail WHERE topic = ? AND position > ? AND position <= ? ORDER BY position"
+    for row in tx.each(sql, topic.id, after, upto):
+        entry = _entry(topic, row)
+        found.append(entry)
+        size += len(entry.data)
+        rows += entry.rows
+        if size >= most_bytes or rows >= most_rows:
+            break
+    return found
+
+
+def delete(tx: Transaction, topic: Topic, positions: Iterable[int]) -> int:
+    return sum(
+        tx.run("DELETE FROM tail WHERE topic = ? AND position = ?", topic.id, position) for position in positions
+    )
+
+
+def stamp(
+    batch: pa.RecordBatch, topic: Topic, *, positions: Any, at: Any, spans: Spans, offsets: Any = None
+) -> list[pa.Array]:
+    """The system columns of rows that came from one commit, or with arrays, from several."""
+    rows = batch.num_rows
+    names = batch.schema.names
+    if PARTITION in names:
+        partitions = batch.column(PARTITION)
+    else:
+        partitions = pa.array(np.zeros(rows, np.int32))
+    if offsets is None:
+        offsets = pa.array(count_offsets(partitions, spans))
+    if isinstance(positions, int):
+        positions = pa.array(np.full(rows, positions, np.int64))
+        at = pa.array(np.full(rows, at, np.int64)).cast(UTC_MICROSECONDS)
+    columns = [positions, partitions, offsets, at]
+    if topic.kind == "table":
+        columns.append(batch.column(DELETED))
+    return columns
+
+
+def count_offsets(partitions: pa.Array, spans: Spans) -> np.ndarray:
+    """Number the rows of each partition from the first offset of its span."""
+    if len(spans) == 1:
+        return np.arange(spans[0][1], spans[0][1] + len(partitions), dtype=np.int64)
+    numbers = partitions.to_numpy(zero_copy_only=False)
+    offsets = np.empty(len(numbers), np.int64)
+    for partition, first, _ in spans:
+        mine = np.flatnonzero(numbers == partition)
+        offsets[mine] = np.arange(first, first + len(mine))
+    return offsets
+
+
+def stamped_schema(topic: Topic) -> pa.Schema:
+    """What a segment made from many commits stores: `topic.stored`, and where each row belongs."""
+    extra = [(POSITION, pa.int64()), (OFFSET, pa.int64()), (INGESTED_AT, UTC_MICROSECONDS)]
+    return pa.schema(list(topic.stored) + [pa.field(name, kind, nullable=False) for name, kind in extra])
+
+
+def _entry(topic: Topic, row: tuple[Any, ...]) -> TailEntry:
+    position, at, schema, rows, spans, checksum, data = row
+    try:
+        parsed = tuple((int(p), int(first), int(end)) for p, first, end in json.loads(spans))
+    except (ValueError, TypeError) as error:
+        raise Corrupt(
+            f"the tail of {topic.name} is damaged at position {position}", topic=topic.name, position=position
+        ) from error
+    return TailEntry(position, at, schema, rows, parsed, checksum, data)
+
+
+def _checksum(entry: TailEntry, topic: int) -> int:
+    place = repr((topic, entry.position, entry.at, entry.schema, entry.rows, entry.spans))
+    return zlib.crc32(place.encode(), zlib.crc32(entry.data))

@@ -1,0 +1,155 @@
+"""A topic as the catalog defines it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from evert.duration import microseconds
+from evert.errors import BadOption, BadSchema
+from evert.log.names import check_name
+from evert.log.partition import check_key
+from evert.log.schema import Schema
+
+Kind = Literal["stream", "table"]
+WhenFull = Literal["buffer", "block", "drop"]
+
+POSITION, PARTITION, OFFSET, INGESTED_AT, DELETED = (
+    "_position",
+    "_partition",
+    "_offset",
+    "_ingested_at",
+    "_deleted",
+)
+UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
+MOST_PARTITIONS = 1024
+_DURATIONS = {"retain", "history", "tombstones", "block_timeout"}
+_TABLES_ONLY = {"history", "tombstones"}
+
+
+@dataclass(frozen=True)
+class Options:
+    """The settings of one topic. Durations are in microseconds, sizes in bytes, None means without bound."""
+
+    retain: int | None = None
+    retain_bytes: int | None = None
+    history: int | None = None
+    tombstones: int = 24 * 3_600_000_000
+    when_full: WhenFull = "buffer"
+    capacity: int | None = None
+    max_bytes: int | None = None
+    block_timeout: int = 30_000_000
+
+    @classmethod
+    def make(cls, kind: Kind, given: Mapping[str, Any], base: Options | None = None) -> Options:
+        """Options as a user wrote them, checked; `base` gives the ones that are not mentioned."""
+        known = {f.name for f in fields(cls)}
+        values: dict[str, Any] = {}
+        for name, value in given.items():
+            if name not in known:
+                raise BadOption(f"no topic option is named {name!r}", hint=f"there are {', '.join(sorted(known))}")
+            if name in _TABLES_ONLY and kind != "table":
+                raise BadOption(f"{name} is an option of tables: a stream keeps every row")
+            if name in _DURATIONS and value is not None:
+                value = microseconds(value)
+            values[name] = value
+        options = replace(base or cls(), **values)
+        options._check()
+        return options
+
+    def _check(self) -> None:
+        if self.when_full not in ("buffer", "block", "drop"):
+            raise BadOption(f"when_full is buffer, block or drop, not {self.when_full!r}")
+        if self.when_full != "buffer" and self.capacity is None:
+            raise BadOption(f"when_full={self.when_full!r} needs capacity=, the rows a consumer may be behind")
+        for name in ("retain_bytes", "capacity", "max_bytes"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value <= 0):
+                raise BadOption(f"{name} is a positive whole number, not {value!r}")
+
+    def dump(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def load(cls, text: str) -> Options:
+        return cls(**json.loads(text))
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A named sequence of rows with one schema: a stream of facts, or a table's changes by key."""
+
+    id: int
+    name: str
+    kind: Kind
+    schema: Schema
+    key: tuple[str, ...] = ()
+    partitions: int = 1
+    options: Options = field(default_factory=Options)
+    version: int = 1
+    created: int = 0
+
+    @cached_property
+    def stored(self) -> pa.Schema:
+        """The columns as they are stored: the user's, whether the row deletes, and its partition.
+
+        A delete has no values but its key's, so nothing but the key is required of a stored row of a table.
+        """
+        fields_ = list(self.schema.arrow)
+        if self.kind == "table":
+            fields_ = [f if f.name in self.key else f.with_nullable(True) for f in fields_]
+            fields_.append(pa.field(DELETED, pa.bool_(), nullable=False))
+        if self.partitions > 1:
+            fields_.append(pa.field(PARTITION, pa.int32(), nullable=False))
+        return pa.schema(fields_)
+
+    @property
+    def system_fields(self) -> list[pa.Field]:
+        """The columns that a reader gets beside the user's."""
+        return [
+            pa.field(POSITION, pa.int64(), nullable=False),
+            pa.field(PARTITION, pa.int32(), nullable=False),
+            pa.field(OFFSET, pa.int64(), nullable=False),
+            pa.field(INGESTED_AT, UTC_MICROSECONDS, nullable=False),
+            *([pa.field(DELETED, pa.bool_(), nullable=False)] if self.kind == "table" else []),
+        ]
+
+    def readable(self, columns: Sequence[str] | None) -> pa.Schema:
+        """The schema of what a reader of these columns gets."""
+        chosen = self.schema.names if columns is None else [self.schema.column(name).name for name in columns]
+        stored = self.stored
+        return pa.schema([stored.field(name) for name in chosen] + self.system_fields)
+
+
+def define(
+    name: str,
+    kind: Kind,
+    schema: str | Schema,
+    *,
+    key: str | Sequence[str] | None = None,
+    partitions: int = 1,
+    options: Mapping[str, Any] | None = None,
+) -> Topic:
+    """A checked definition, not yet created."""
+    parsed = schema if isinstance(schema, Schema) else Schema.parse(schema)
+    columns = (key,) if isinstance(key, str) else tuple(key or ())
+    columns = tuple(parsed.column(column).name for column in columns)
+    if kind == "table" and not columns:
+        raise BadSchema(f"the table {name} needs a key", hint='name its columns: key="id" or key=("shop", "id")')
+    check_key(parsed, columns)
+    if not isinstance(partitions, int) or not 1 <= partitions <= MOST_PARTITIONS:
+        raise BadOption(f"a topic has 1 to {MOST_PARTITIONS} partitions, not {partitions!r}")
+    return Topic(
+        id=0,
+        name=check_name(name),
+        kind=kind,
+        schema=parsed,
+        key=columns,
+        partitions=partitions,
+        options=Options.make(kind, options or {}),
+    )

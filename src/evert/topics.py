@@ -1,0 +1,145 @@
+"""Handles on topics: what a program holds to write and read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from evert.log.topic import Options, Topic
+from evert.transaction import Transaction
+
+if TYPE_CHECKING:
+    from evert.database import Database
+
+
+class TopicHandle:
+    """A topic of an open database. The schema and options are looked up anew whenever they are asked for."""
+
+    def __init__(self, db: Database, name: str) -> None:
+        self._db = db
+        self.name = name
+
+    @property
+    def definition(self) -> Topic:
+        return self._db.definition(self.name)
+
+    @property
+    def schema(self) -> str:
+        """The schema as Spark DDL."""
+        return self.definition.schema.ddl()
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return self.definition.key
+
+    @property
+    def options(self) -> Options:
+        return self.definition.options
+
+    def read(
+        self,
+        *,
+        after: int = 0,
+        upto: int | None = None,
+        columns: Sequence[str] | None = None,
+        follow: bool = False,
+        timeout: float | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Arrow record batches in the log's order, with `_position`, `_partition`, `_offset` and `_ingested_at`
+        beside the columns (and `_deleted` for tables). With `follow` it waits for more, for ever, or until
+        nothing has come for `timeout` seconds.
+        """
+        batches = self._db.read(
+            [self.name], after=after, upto=upto, columns=columns, follow=follow, timeout=timeout
+        )
+        return (batch.rows for batch in batches)
+
+    def alter(self, schema: str | None = None, **options: Any) -> None:
+        """Add nullable columns, widen numbers, or change options."""
+        self._db.alter(self.name, schema, **options)
+
+    def _write(
+        self,
+        fill: Callable[[Transaction], None],
+        request_id: str | None,
+        producer: str | None,
+        sequence: int | None,
+        unmoved_since: int | None,
+        unmoved_key: Any,
+    ) -> int | None:
+        tx = self._db.transaction(request_id=request_id, producer=producer, sequence=sequence)
+        fill(tx)
+        if unmoved_since is not None:
+            tx.require_unmoved(self.name, unmoved_since, key=unmoved_key)
+        return tx.commit()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+
+class Stream(TopicHandle):
+    """A stream of facts: rows are appended and never change."""
+
+    def append(
+        self,
+        rows: Any,
+        *,
+        producer: str | None = None,
+        sequence: int | None = None,
+        request_id: str | None = None,
+        unmoved_since: int | None = None,
+        unmoved_key: Any = None,
+    ) -> int | None:
+        """Append rows (dicts, dataclasses, Arrow, pandas, Polars); durable when it returns. The position.
+
+        The same `request_id`, or the same `producer` and `sequence`, changes nothing the second time and
+        returns the first position. With `unmoved_since` the rows are appended only if the topic, or the key
+        `unmoved_key` of it, has no row after that position. None is returned if flow control dropped the rows.
+        """
+        return self._write(
+            lambda tx: tx.append(self.name, rows), request_id, producer, sequence, unmoved_since, unmoved_key
+        )
+
+
+class Table(TopicHandle):
+    """A table as its changes: rows replace each other by key."""
+
+    def upsert(
+        self,
+        rows: Any,
+        *,
+        producer: str | None = None,
+        sequence: int | None = None,
+        request_id: str | None = None,
+        unmoved_since: int | None = None,
+        unmoved_key: Any = None,
+    ) -> int | None:
+        """Insert rows, or replace the ones of the same key. See `Stream.append` for the options."""
+        return self._write(
+            lambda tx: tx.upsert(self.name, rows), request_id, producer, sequence, unmoved_since, unmoved_key
+        )
+
+    def delete(
+        self,
+        keys: Any,
+        *,
+        producer: str | None = None,
+        sequence: int | None = None,
+        request_id: str | None = None,
+        unmoved_since: int | None = None,
+        unmoved_key: Any = None,
+    ) -> int | None:
+        """Delete by key: a value, a tuple, a dict, or many of them. An absent key is fine."""
+        return self._write(
+            lambda tx: tx.delete(self.name, keys), request_id, producer, sequence, unmoved_since, unmoved_key
+        )
+
+    def compact(self) -> int:
+        """Keep the latest row of each key, and what `history` asks for; how many rows went."""
+        return self._db.compact(self.name)
+
+
+def handle(db: Database, topic: Topic) -> Stream | Table:
+    return Table(db, topic.name) if topic.kind == "table" else Stream(db, topic.name)

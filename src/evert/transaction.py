@@ -1,0 +1,120 @@
+"""Several writes, and acknowledgements, that become visible together or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from evert.catalog import Transaction as CatalogTransaction
+from evert.errors import BadOption, Refused
+from evert.log.protocol import Commit, Guard, Log, Request, Write
+from evert.log.rows import keys_table, to_table
+from evert.log.topic import DELETED, Topic
+
+
+class Transaction:
+    """Collects writes; leaving the `with` block commits them at one position, an exception drops them.
+
+    Nothing is visible, to anyone, before the block ends. Rows are checked as they are given.
+    """
+
+    def __init__(self, log: Log, find: Callable[[str], Topic], request: Request | None = None) -> None:
+        self._log = log
+        self._find = find
+        self._request = request
+        self._rows: dict[int, tuple[Topic, list[pa.Table]]] = {}
+        self._guards: list[Guard] = []
+        self._also: list[Callable[[CatalogTransaction, int], None]] = []
+        self._done = False
+        self.position: int | None = None
+
+    def append(self, topic: str | object, rows: Any) -> None:
+        """Rows for a stream."""
+        found = self._topic(topic)
+        if found.kind != "stream":
+            raise Refused(f"{found.name} is a table", hint="use upsert() and delete()", topic=found.name)
+        self._add(found, to_table(found.schema, rows, topic=found.name, required=found.key))
+
+    def upsert(self, topic: str | object, rows: Any) -> None:
+        """Rows for a table; each replaces the row of its key."""
+        found = self._table(topic)
+        self._add(found, flagged(found, to_table(found.schema, rows, topic=found.name, required=found.key), False))
+
+    def delete(self, topic: str | object, keys: Any) -> None:
+        """Keys to delete from a table; an absent key is fine."""
+        found = self._table(topic)
+        self._add(found, flagged(found, keys_table(found.schema, keys, found.key, topic=found.name), True))
+
+    def require_unmoved(self, topic: str | object, since: int, *, key: Any = None) -> None:
+        """Commit only if the topic, or one key of it, has no row after this position."""
+        found = self._topic(topic)
+        columns = key if isinstance(key, tuple) or key is None else (key,)
+        if columns is not None and not found.key:
+            raise BadOption(f"{found.name} has no key", topic=found.name)
+        self._guards.append(Guard(found.name, since, columns))
+
+    def also(self, work: Callable[[CatalogTransaction, int], None]) -> None:
+        """Run this in the commit's own catalog transaction; how acknowledgements join a commit."""
+        self._also.append(work)
+
+    def commit(self) -> int | None:
+        """Make it so. Called by the end of the `with` block."""
+        if self._done:
+            raise Refused("the transaction is over", hint="begin another with db.transaction()")
+        self._done = True
+        writes = tuple(Write(topic, pa.concat_tables(parts)) for topic, parts in self._rows.values())
+        self.position = self._log.append(
+            Commit(writes, tuple(self._guards), self._request, tuple(self._also))
+        )
+        return self.position
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None and not self._done:
+            self.commit()
+        self._done = True
+
+    def _topic(self, topic: str | object) -> Topic:
+        return self._find(topic if isinstance(topic, str) else getattr(topic, "name", str(topic)))
+
+    def _table(self, topic: str | object) -> Topic:
+        found = self._topic(topic)
+        if found.kind != "table":
+            raise Refused(f"{found.name} is a stream", hint="use append()", topic=found.name)
+        return found
+
+    def _add(self, topic: Topic, rows: pa.Table) -> None:
+        if self._done:
+            raise Refused("the transaction is over", hint="begin another with db.transaction()")
+        self._rows.setdefault(topic.id, (topic, []))[1].append(rows)
+
+
+def flagged(topic: Topic, rows: pa.Table, deleted: bool) -> pa.Table:
+    """A table's rows as they are stored, each with the mark whether it deletes."""
+    marks = pa.repeat(pa.scalar(deleted), rows.num_rows)
+    fields = [topic.stored.field(name) for name in (*topic.schema.names, DELETED)]
+    return pa.Table.from_arrays([*rows.columns, marks], schema=pa.schema(fields))
+
+
+def request_of(request_id: str | None, producer: str | None, sequence: int | None) -> Request | None:
+    """The request that the options of a write name."""
+    if request_id is not None:
+        if producer is not None or sequence is not None:
+            raise BadOption("give a request_id, or a producer and a sequence, not both")
+        if not isinstance(request_id, str) or not request_id:
+            raise BadOption(f"a request id is a text that is not empty, not {request_id!r}")
+        return Request(request_id)
+    if producer is None and sequence is None:
+        return None
+    if not producer or not isinstance(sequence, int) or isinstance(sequence, bool) or sequence < 0:
+        raise BadOption("a producer needs a name and a sequence that is a whole number, 0 or more")
+    return Request(str(sequence), producer)
+
+
