@@ -85,6 +85,8 @@ def _in_processes(store: Store, load: Load) -> list[Measured]:
 def _worker(store: Store, load: Load, number: int, barrier: Any, results: Any) -> None:
     try:
         results.put(_work(store, load, number, barrier))
+    except threading.BrokenBarrierError:
+        raise
     except BaseException as failure:
         barrier.abort()
         results.put(f"worker {number} on {store.name}: {failure!r}")

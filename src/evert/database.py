@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evert.catalog import SqliteCatalog
 from evert.clock import Clock, SystemClock
@@ -17,6 +17,10 @@ from evert.log.protocol import Batch
 from evert.log.topic import Kind, Topic, define
 from evert.topics import Stream, Table, handle
 from evert.transaction import Transaction, request_of
+from evert.views.view import View, create, definitions
+
+if TYPE_CHECKING:
+    from evert.epoch.epoch import Runner
 
 
 def open(path: str | Path, *, create: bool = True, clock: Clock | None = None, **settings: Any) -> Database:
@@ -37,7 +41,7 @@ class Database:
         self.clock = clock or SystemClock()
         self.catalog = SqliteCatalog(path, clock=self.clock, create=create)
         self.log = EmbeddedLog(self.catalog, path, config)
-        self._definitions: dict[str, Topic] = {}
+        self._running: Runner | None = None
 
     def stream(
         self,
@@ -141,6 +145,28 @@ class Database:
     def compact(self, name: str) -> int:
         """Compact a table now; how many rows went."""
         return self.log.keeper.compact(name)
+
+    def view(self, name: str, query: str) -> View:
+        """A view: a SELECT in Spark SQL over topics, whose rows `refresh` brings up to date."""
+        self.catalog.write(lambda tx: create(tx, name, query))
+        return View(self.catalog, name, query)
+
+    @property
+    def views(self) -> dict[str, View]:
+        """The views by name."""
+        with self.catalog.read() as tx:
+            return {name: View(self.catalog, name, query) for name, query in definitions(tx).items()}
+
+    def refresh(self) -> int:
+        """Bring all views to the head of the log with Spark; the position."""
+        return self._runner().epoch()
+
+    def _runner(self) -> Runner:
+        if self._running is None:
+            from evert.epoch.epoch import Runner
+
+            self._running = Runner(self)
+        return self._running
 
     def close(self) -> None:
         self.log.close()

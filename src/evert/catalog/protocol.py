@@ -58,8 +58,8 @@ class Catalog(Protocol):
         """Block until `version()` has passed the given one, or until the time is over; which of the two."""
         ...
 
-    def shrink(self) -> None:
-        """Give freed space back to the disk."""
+    def shrink(self, *, eager: bool = True) -> None:
+        """Give freed space back to the disk; unless eager, only when there is much of it."""
         ...
 
     def close(self) -> None: ...

@@ -25,6 +25,7 @@ APPLICATION_ID = 0x45565254
 FILE = "catalog.sqlite"
 POLL_SECONDS = 0.003
 RECHECK_SECONDS = 0.1
+LAZY_PAGES = 16_384
 
 _STATE = """
 CREATE TABLE state (id INTEGER PRIMARY KEY, version INTEGER NOT NULL, head INTEGER NOT NULL, at INTEGER NOT NULL);
@@ -214,12 +215,15 @@ class SqliteCatalog:
                 return False
             time.sleep(min(POLL_SECONDS, deadline - now))
 
-    def shrink(self) -> None:
+    def shrink(self, *, eager: bool = True) -> None:
         with self._lock(), _translated(self.path):
             connection = self._connect()
             try:
-                connection.execute("PRAGMA incremental_vacuum").fetchall()
-                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                pages, free = (
+                    connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count")
+                )
+                if eager or (free > LAZY_PAGES and 2 * free > pages):
+                    connection.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)")
             finally:
                 connection.close()
 

@@ -96,7 +96,7 @@ _TOKEN = re.compile(
     r"|(?P<name>`(?:[^`]|``)*`)"
     r"|(?P<text>[rR]?(?:'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"))"
     r"|(?P<word>[A-Za-z0-9_]+)"
-    r"|(?P<sign>[<>(),:.\-])",
+    r"|(?P<sign>[<>(),:.])",
     re.DOTALL,
 )
 _ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
@@ -142,10 +142,10 @@ def _unescape(literal: str) -> str:
 class _Parser:
     def __init__(self, text: str) -> None:
         self._text = text
-        self._tokens = self._scan()
         self._next = 0
         self._path: list[str] = []
         self._depth = 0
+        self._tokens = self._scan()
 
     def columns(self) -> tuple[Column, ...]:
         if self._peek().kind == "end":
@@ -167,8 +167,7 @@ class _Parser:
                 at = self._after_comment(at)
                 continue
             match = _TOKEN.match(self._text, at)
-            dash = match is not None and match["sign"] == "-"
-            if match is None or dash:
+            if match is None:
                 self._fail(at, f"{self._text[at]!r} has no meaning here; odd names go in `backquotes`")
             if match.lastgroup != "space":
                 tokens.append(_Token(str(match.lastgroup), match[0], at))

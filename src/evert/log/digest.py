@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evert.log.fit_arrow import list_lengths, map_parts
+
 SIZE = 16
 
 _WIDTHS = {8: "<i1", 16: "<i2", 32: "<i4", 64: "<i8"}
@@ -156,14 +158,15 @@ def _feed(state: Any, path: str, array: pa.Array) -> None:
 
 def _feed_items(state: Any, path: str, array: pa.Array, present: np.ndarray | None) -> None:
     _head(state, path, b"[", present)
-    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
-    state.update(lengths.astype(_I8).tobytes())
+    parts: dict[str, pa.Array] = {}
     if pa.types.is_map(array.type):
-        entry = pa.struct([array.type.key_field, array.type.item_field])
-        array = array.cast(pa.list_(pa.field("entries", entry, nullable=False)))
-    items = array.flatten()
-    if items.null_count < len(items):
-        _feed(state, f"{path}\0", items)
+        lengths, parts["key"], parts["value"] = map_parts(array)
+    else:
+        lengths, parts[""] = list_lengths(array), array.flatten()
+    state.update(lengths.astype(_I8).tobytes())
+    for name, items in parts.items():
+        if items.null_count < len(items):
+            _feed(state, f"{path}\0{name}", items)
 
 
 def _head(state: Any, path: str, tag: bytes, present: np.ndarray | None) -> None:

@@ -42,7 +42,7 @@ class Misfit(Exception):  # noqa: N818
 
 def recast(array: pa.Array, kind: DataType) -> pa.Array:
     """The array in the Arrow type of `kind`; the same array where it has that type already."""
-    if array.type == kind.arrow and not has_char(kind):
+    if array.type == kind.arrow and not _must_rebuild(kind):
         return array
     array = _plain(array)
     if pa.types.is_null(array.type):
@@ -63,9 +63,6 @@ def check(array: pa.Array, kind: DataType) -> None:
     match kind:
         case Struct(fields):
             for field, child in zip(fields, array.flatten(), strict=True):
-                if not field.nullable and child.null_count > array.null_count:
-                    lost = pc.and_(array.is_valid(), child.is_null())
-                    raise Misfit(first_true(lost), f".{field.name}", "is NULL, and the field is NOT NULL")
                 if needs_check(field.type):
                     try:
                         check(child, field.type)
@@ -73,7 +70,7 @@ def check(array: pa.Array, kind: DataType) -> None:
                         raise miss.within(miss.row, f".{field.name}") from None
         case Array(element):
             if needs_check(element):
-                _check_items(array, array.flatten(), element, lambda number: f"[{number}]")
+                _check_items(list_lengths(array), array.flatten(), element, lambda number: f"[{number}]")
         case Map(key, value):
             _check_map(array, key, value)
         case _:
@@ -102,7 +99,7 @@ def needs_check(kind: DataType) -> bool:
     """Whether `check` could find anything."""
     match kind:
         case Struct(fields):
-            return any(not field.nullable or needs_check(field.type) for field in fields)
+            return any(needs_check(field.type) for field in fields)
         case Array(element):
             return needs_check(element)
         case Map():
@@ -117,15 +114,15 @@ def needs_check(kind: DataType) -> bool:
             return False
 
 
-def has_char(kind: DataType) -> bool:
-    """Whether values must be padded with blanks somewhere inside."""
+def _must_rebuild(kind: DataType) -> bool:
+    """Whether an array of the right type may still need work: blanks for CHAR, NOT NULL fields of a STRUCT."""
     match kind:
         case Struct(fields):
-            return any(has_char(field.type) for field in fields)
+            return any(not field.nullable or _must_rebuild(field.type) for field in fields)
         case Array(element):
-            return has_char(element)
+            return _must_rebuild(element)
         case Map(key, value):
-            return has_char(key) or has_char(value)
+            return _must_rebuild(key) or _must_rebuild(value)
         case _:
             return isinstance(kind, Text) and kind.kind == "CHAR"
 
@@ -149,12 +146,12 @@ def offsets_of(lengths: Any) -> np.ndarray:
 
 def check_unique_keys(array: pa.Array) -> None:
     """No map of the array holds a key twice; keys that are STRUCT or ARRAY are not looked at."""
-    keys = _entries(array)[0]
+    lengths, keys, _ = map_parts(array)
     if len(keys) < 2 or pa.types.is_nested(keys.type):
         return
-    owners = pc.list_parent_indices(_as_list(array)).to_numpy()
+    owners = np.repeat(np.arange(len(lengths)), lengths)
     codes = keys.dictionary_encode().indices.to_numpy().astype(np.int64)
-    pairs = owners.astype(np.int64) * (int(codes.max()) + 1) + codes
+    pairs = owners * (int(codes.max()) + 1) + codes
     _, firsts = np.unique(pairs, return_index=True)
     if len(firsts) < len(pairs):
         again = np.setdiff1d(np.arange(len(pairs)), firsts)[0]
@@ -188,15 +185,43 @@ def _recast_struct(array: pa.Array, fields: tuple[Column, ...], kind: Struct) ->
             raise Misfit(0, f".{name}", f"is not a field of {kind.ddl()}")
     built = []
     for field in fields:
-        if field.name not in children:
-            built.append(pa.nulls(len(array), field.type.arrow))
-            continue
-        try:
-            built.append(recast(children[field.name], field.type))
-        except Misfit as miss:
-            raise miss.within(miss.row, f".{field.name}") from None
+        child = children.get(field.name)
+        if child is None:
+            child = pa.nulls(len(array), field.type.arrow)
+        else:
+            try:
+                child = recast(child, field.type)
+            except Misfit as miss:
+                raise miss.within(miss.row, f".{field.name}") from None
+        if not field.nullable and child.null_count > array.null_count:
+            lost = pc.and_(array.is_valid(), child.is_null())
+            raise Misfit(first_true(lost), f".{field.name}", "is NULL, and the field is NOT NULL")
+        built.append(child if field.nullable else without_nulls(child, field.type))
     arrow_fields = [field.arrow for field in fields]
     return pa.StructArray.from_arrays(built, fields=arrow_fields, mask=_nulls(array))
+
+
+def without_nulls(array: pa.Array, kind: DataType) -> pa.Array:
+    """Fillers in place of NULL, for a NOT NULL field where its STRUCT is NULL: Parquet takes no NULL there."""
+    if not array.null_count:
+        return array
+    match kind:
+        case Struct(fields):
+            children = [array.field(place) for place in range(len(fields))]
+            return pa.StructArray.from_arrays(children, fields=[field.arrow for field in fields])
+        case Array():
+            offsets = offsets_of(list_lengths(array))
+            return pa.ListArray.from_arrays(pa.array(offsets), array.flatten(), type=kind.arrow)
+        case Map():
+            lengths, keys, values = map_parts(array)
+            return pa.MapArray.from_arrays(pa.array(offsets_of(lengths)), keys, values, type=kind.arrow)
+        case Atom("VOID"):
+            return array
+        case _:
+            filler = "" if isinstance(kind, Text) else b"" if kind == Atom("BINARY") else 0
+            if kind == Atom("BOOLEAN"):
+                filler = False
+            return pc.fill_null(array, pa.scalar(filler, kind.arrow))
 
 
 def _is_list(kind: pa.DataType) -> bool:
@@ -204,10 +229,15 @@ def _is_list(kind: pa.DataType) -> bool:
     return any(getattr(pa.types, test)(kind) for test in tests)
 
 
+def list_lengths(array: pa.Array) -> np.ndarray:
+    """The number of elements of each list; a list that is NULL has none."""
+    return np.asarray(pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False))
+
+
 def _recast_list(array: pa.Array, element: DataType, kind: Array) -> pa.Array:
     if not _is_list(array.type):
         raise Misfit(0, "", _wrong(array, kind))
-    offsets = offsets_of(pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False))
+    offsets = offsets_of(list_lengths(array))
     try:
         items = recast(array.flatten(), element)
     except Misfit as miss:
@@ -215,21 +245,26 @@ def _recast_list(array: pa.Array, element: DataType, kind: Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets), items, type=kind.arrow, mask=_nulls(array))
 
 
-def _as_list(array: pa.Array) -> pa.Array:
-    entry = pa.struct([array.type.key_field, array.type.item_field])
-    return array.cast(pa.list_(pa.field("entries", entry, nullable=False)))
-
-
-def _entries(array: pa.Array) -> tuple[pa.Array, pa.Array]:
-    keys, values = _as_list(array).flatten().flatten()
-    return keys, values
+def map_parts(array: pa.Array) -> tuple[np.ndarray, pa.Array, pa.Array]:
+    """The number of entries of each map, and all their keys and values; a map that is NULL has none."""
+    offsets = array.offsets.to_numpy()
+    lengths = np.diff(offsets)
+    entries = array.values
+    if array.null_count:
+        present = array.is_valid().to_numpy(zero_copy_only=False)
+        if lengths[~present].any():
+            entries = entries.take(pa.array(np.flatnonzero(np.repeat(present, lengths)) + offsets[0]))
+            offsets = np.array([0, len(entries)])
+            lengths = np.where(present, lengths, 0)
+    keys, values = entries.slice(offsets[0], offsets[-1] - offsets[0]).flatten()
+    return lengths, keys, values
 
 
 def _recast_map(array: pa.Array, kind: Map) -> pa.Array:
     if not pa.types.is_map(array.type):
         raise Misfit(0, "", _wrong(array, kind))
-    keys, values = _entries(array)
-    offsets = offsets_of(pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False))
+    lengths, keys, values = map_parts(array)
+    offsets = offsets_of(lengths)
     try:
         new_keys = recast(keys, kind.key)
     except Misfit as miss:
@@ -248,23 +283,22 @@ def _of_item(miss: Misfit, offsets: np.ndarray, step: Callable[[int], str]) -> M
     return miss.within(row, step(miss.row - int(offsets[row])))
 
 
-def _check_items(array: pa.Array, items: pa.Array, kind: DataType, step: Callable[[int], str]) -> None:
+def _check_items(lengths: np.ndarray, items: pa.Array, kind: DataType, step: Callable[[int], str]) -> None:
     try:
         check(items, kind)
     except Misfit as miss:
-        lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
         raise _of_item(miss, offsets_of(lengths), step) from None
 
 
 def _check_map(array: pa.Array, key: DataType, value: DataType) -> None:
-    keys, values = _entries(array)
+    lengths, keys, values = map_parts(array)
     if keys.null_count:
-        owners = pc.list_parent_indices(_as_list(array))
-        raise Misfit(owners[first_true(keys.is_null())].as_py(), "", "has a key that is NULL")
+        miss = Misfit(first_true(keys.is_null()), "", "is NULL, and the keys of a MAP never are")
+        raise _of_item(miss, offsets_of(lengths), lambda number: f".key({number})")
     if needs_check(key):
-        _check_items(array, keys, key, lambda number: f".key({number})")
+        _check_items(lengths, keys, key, lambda number: f".key({number})")
     if needs_check(value):
-        _check_items(array, values, value, lambda number: f".value({number})")
+        _check_items(lengths, values, value, lambda number: f".value({number})")
     check_unique_keys(array)
 
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evert.log.coerce import Refusal, coercer, said
-from evert.log.fit_arrow import Misfit, check_leaf, check_unique_keys, offsets_of, padded
+from evert.log.fit_arrow import Misfit, check_leaf, check_unique_keys, offsets_of, padded, without_nulls
 from evert.log.types import Array, Atom, Column, DataType, Decimal, Interval, Map, Struct, Text, Time
 
 _NULL = type(None)
@@ -304,9 +304,10 @@ class _Structs:
                     if value is None and values[number] is not None:
                         raise Misfit(number, f".{name}", "is NULL, and the field is NOT NULL")
             try:
-                arrays.append(child.build(inner))
+                array = child.build(inner)
             except Misfit as miss:
                 raise miss.within(miss.row, f".{name}") from None
+            arrays.append(array if field.nullable else without_nulls(array, field.type))
         return pa.StructArray.from_arrays(arrays, fields=self._arrow_fields, mask=_mask(values))
 
     def _named(self, number: int, value: Any) -> Mapping[str, Any] | None:

@@ -25,7 +25,7 @@ class Wait(Exception):  # noqa: N818
 
 def admit(tx: Transaction, topic: Topic, options_text: str, rows: int, size: int) -> bool:
     """Whether the rows may be appended now; False if they are to be dropped, which is counted."""
-    options = topic.options if options_text == topic.options.dump() else Options.load(options_text)
+    options = topic.options if options_text == topic.options.text else Options.load(options_text)
     if options.max_bytes is not None and (held := stored_bytes(tx, topic)) + size > options.max_bytes:
         raise Full(
             f"{topic.name} holds {held} bytes and may hold {options.max_bytes}",

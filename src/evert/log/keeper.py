@@ -61,8 +61,7 @@ class Keeper:
                     lease = acquire(self._catalog, LEASE, self._owner, LEASE_TIME) or lease
                 self._catalog.write(lambda tx: requests.forget(tx, tx.now - self._config.ids_kept))
                 self._files.sweep()
-                if seal_all:
-                    self._catalog.shrink()
+                self._catalog.shrink(eager=seal_all)
             finally:
                 release(self._catalog, lease)
         return True
@@ -96,7 +95,7 @@ class Keeper:
 
     def _keep_topic(self, topic: Topic, lease: Lease, *, seal_tail: bool) -> None:
         with self._catalog.read() as tx:
-            upto = EVERYTHING if seal_tail else retention.old_enough_to_seal(tx, topic)
+            upto = self._head(tx) if seal_tail else retention.old_enough_to_seal(tx, topic)
         if upto is not None:
             self._seal(topic, lease, upto)
         if topic.options.retain is not None or topic.options.retain_bytes is not None:
@@ -111,6 +110,12 @@ class Keeper:
 
     def _compact(self, topic: Topic, lease: Lease) -> int:
         return compaction.compact(self._catalog, self._reader, self._files, self._config, topic, lease)
+
+    @staticmethod
+    def _head(tx: Transaction) -> int:
+        """Where sealing stops: what is appended meanwhile is left for the next round, for larger segments."""
+        (head,) = tx.one("SELECT head FROM state") or (0,)
+        return int(head)
 
     def nudge(self) -> None:
         """Something was appended: start the background thread if there is none, and let it have a look."""
@@ -141,8 +146,3 @@ class Keeper:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
 
-
-def tail_size(tx: Transaction) -> list[tuple[int, int, int, int]]:
-    """For each topic with a tail: its id, rows, bytes and commits."""
-    sql = "SELECT topic, sum(rows), sum(bytes), count(*) FROM tail GROUP BY topic"
-    return [(topic, rows, size, count) for topic, rows, size, count in tx.all(sql)]

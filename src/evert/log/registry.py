@@ -64,7 +64,7 @@ class Registry:
                 topic.kind,
                 json.dumps(topic.key),
                 topic.partitions,
-                topic.options.dump(),
+                topic.options.text,
                 tx.now,
             )
             (number,) = tx.one("SELECT id FROM topics WHERE folded = ?", folded(topic.name)) or (0,)
@@ -80,7 +80,7 @@ class Registry:
             topic = self.find(tx, name)
             if options:
                 changed = Options.make(topic.kind, options, topic.options)
-                tx.run("UPDATE topics SET options = ? WHERE id = ?", changed.dump(), topic.id)
+                tx.run("UPDATE topics SET options = ? WHERE id = ?", changed.text, topic.id)
             if schema is not None:
                 wanted = Schema.parse(schema)
                 check_evolution(topic.schema, wanted, topic.key)

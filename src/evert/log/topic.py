@@ -72,7 +72,9 @@ class Options:
             if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value <= 0):
                 raise BadOption(f"{name} is a positive whole number, not {value!r}")
 
-    def dump(self) -> str:
+    @cached_property
+    def text(self) -> str:
+        """The options as the catalog stores them."""
         return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod

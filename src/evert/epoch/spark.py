@@ -1,0 +1,174 @@
+"""Spark: the session, and topics of the log as DataFrames."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from evert.epoch.java import find_java
+from evert.errors import NotFound
+from evert.log.segments import Segment, segments
+from evert.log.topic import DELETED, INGESTED_AT, OFFSET, PARTITION, POSITION, Topic
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from evert.database import Database
+
+TAIL_ROWS = 20_000
+"""A longer tail is sealed before Spark reads it; a shorter one travels as Arrow."""
+
+_SETTINGS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    "spark.log.level": "ERROR",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def session(**settings: str) -> SparkSession:
+    """The process's Spark session, started if there is none: local, quiet, and in UTC."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise NotFound("views need PySpark", hint="pip install 'evert[spark]'") from error
+    os.environ["JAVA_HOME"] = str(find_java())
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("evert").master("local[2]")
+    for name, value in {**_SETTINGS, **settings}.items():
+        builder = builder.config(name, value)
+    with _quiet_start():
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _quiet_start() -> Iterator[None]:
+    """Give the JVM a file as its standard error, so that its chatter stays off the user's terminal.
+
+    What goes wrong in a query comes back as an exception; what goes wrong at the start is shown.
+    """
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as chatter:
+        terminal = os.dup(2)
+        os.dup2(chatter.fileno(), 2)
+        try:
+            yield
+        except Exception as error:
+            chatter.seek(0)
+            error.add_note(chatter.read().decode(errors="replace"))
+            raise
+        finally:
+            os.dup2(terminal, 2)
+            os.close(terminal)
+
+
+def read_topic(spark: SparkSession, db: Database, name: str, *, after: int = 0, upto: int | None = None) -> DataFrame:
+    """The rows of a topic in `(after, upto]`, with the system columns; segments are read by Spark itself."""
+    from pyspark.sql import functions as f
+
+    topic = db.definition(name)
+    end = db.position if upto is None else upto
+    _seal_long_tail(db, topic, end)
+    with db.catalog.read() as tx:
+        files = segments(tx, topic, after=after, upto=end)
+        versions = {s.schema: db.log.registry.at_version(tx, topic, s.schema) for s in files}
+    parts = []
+    ordered = sorted(files, key=lambda s: (s.schema, s.stamped))
+    for (version, stamped), group in groupby(ordered, key=lambda s: (s.schema, s.stamped)):
+        parts.append(_from_segments(spark, db, topic, versions[version], list(group), stamped))
+    parts.append(spark.createDataFrame(_tail(db, topic, files, after, end)))
+    frame = parts[0]
+    for part in parts[1:]:
+        frame = frame.unionByName(part)
+    return frame.where((f.col(POSITION) > after) & (f.col(POSITION) <= end))
+
+
+def latest(frame: DataFrame, topic: Topic) -> DataFrame:
+    """A table's present rows, from its changes."""
+    from pyspark.sql import functions as f
+
+    names = topic.schema.names
+    values = f.struct(*(f.col(_quoted(name)) for name in names), f.col(DELETED))
+    order = f.struct(f.col(POSITION), f.col(OFFSET))
+    last = frame.groupBy(*(_quoted(name) for name in topic.key)).agg(f.max_by(values, order).alias("row"))
+    return last.where(~f.col(f"row.{DELETED}")).select(*(f.col(f"row.{_quoted(name)}") for name in names))
+
+
+def _seal_long_tail(db: Database, topic: Topic, upto: int) -> None:
+    with db.catalog.read() as tx:
+        sql = "SELECT coalesce(sum(rows), 0) FROM tail WHERE topic = ? AND position <= ?"
+        (rows,) = tx.one(sql, topic.id, upto) or (0,)
+    if rows > TAIL_ROWS:
+        db.log.keeper.seal(topic.name, upto)
+
+
+def _tail(db: Database, topic: Topic, files: list[Segment], after: int, upto: int) -> pa.Table:
+    """What is not in the segments: the log's rows between them."""
+    covered = [(s.first, s.last) for s in files]
+    batches = []
+    start = after
+    for first, last in [*covered, (upto + 1, upto + 1)]:
+        if start < first - 1:
+            batches += [b.rows for b in db.log.read([topic.name], after=start, upto=first - 1)]
+        start = max(start, last)
+    return pa.Table.from_batches(batches, topic.readable(None))
+
+
+def _from_segments(
+    spark: SparkSession, db: Database, topic: Topic, written: Topic, files: list[Segment], stamped: bool
+) -> DataFrame:
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    columns = [written.schema.ddl()]
+    columns += [f"{DELETED} BOOLEAN"] if topic.kind == "table" else []
+    columns += [f"{PARTITION} INT"] if topic.partitions > 1 else []
+    columns += [f"{POSITION} BIGINT, {OFFSET} BIGINT, {INGESTED_AT} TIMESTAMP"] if stamped else []
+    frame = spark.read.schema(", ".join(columns)).parquet(*(str(db.log.files.path(s.file).resolve()) for s in files))
+    if not stamped:
+        place = "_metadata.file_name"
+        frame = frame.select("*", f.col(place).alias("__file"), f.col("_metadata.row_index").alias("__row"))
+        by_file = {Path(s.file).name: s for s in files}
+        frame = frame.withColumn(POSITION, _by_file({name: s.first for name, s in by_file.items()}))
+        at = _by_file({name: s.first_at for name, s in by_file.items()})
+        frame = frame.withColumn(INGESTED_AT, f.timestamp_micros(at))
+        if topic.partitions == 1:
+            first = _by_file({name: s.spans[0][1] for name, s in by_file.items()})
+            frame = frame.withColumn(OFFSET, first + f.col("__row"))
+        else:
+            starts = {f"{name}/{p}": first for name, s in by_file.items() for p, first, _ in s.spans}
+            key = f.concat_ws("/", f.col("__file"), f.col(PARTITION))
+            number = f.row_number().over(Window.partitionBy("__file", PARTITION).orderBy("__row"))
+            frame = frame.withColumn(OFFSET, _by_file(starts, key) + number - 1)
+    if topic.partitions == 1:
+        frame = frame.withColumn(PARTITION, f.lit(0))
+    users = []
+    for column in topic.schema.columns:
+        there = column.name in written.schema.names
+        source = f.col(_quoted(column.name)) if there else f.lit(None)
+        users.append(source.cast(column.type.ddl()).alias(column.name))
+    return frame.select(*users, *(f.col(field.name) for field in topic.system_fields))
+
+
+def _by_file(values: dict[str, int], key: Any = None) -> Any:
+    from pyspark.sql import functions as f
+
+    pairs = [f.lit(x) for name, value in values.items() for x in (name, value)]
+    return f.create_map(*pairs)[key if key is not None else f.col("__file")].cast("bigint")
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
