@@ -32,6 +32,8 @@ BATCHED = {
     "queue.buffering.max.messages": 2_000_000,
     "queue.buffering.max.kbytes": 2_000_000,
 }
+# By default a consumer pauses for a second whenever it has read 100,000 messages ahead.
+READ_AHEAD = {"queued.min.messages": 1_000_000, "fetch.queue.backoff.ms": 1}
 
 
 def available() -> str | None:
@@ -90,7 +92,7 @@ class Kafka(Store):
         return bool(end == expected.events)
 
     def read(self, events: int) -> int:
-        consumer = self._consumer()
+        consumer = self._consumer(**READ_AHEAD)
         consumer.assign([self._partition])
         count = size = 0
         while count < events:
@@ -125,10 +127,10 @@ class Kafka(Store):
 
         return AdminClient({"bootstrap.servers": self.address, **QUIET})
 
-    def _consumer(self) -> Any:
+    def _consumer(self, **settings: Any) -> Any:
         from confluent_kafka import Consumer
 
-        return Consumer({"bootstrap.servers": self.address, "group.id": self.topic, **QUIET})
+        return Consumer({"bootstrap.servers": self.address, "group.id": self.topic, **QUIET, **settings})
 
     @property
     def _partition(self) -> Any:

@@ -2,7 +2,7 @@
 
 Of every 50 events of Nexmark, 46 are bids; only those are made here, with their auctions and bidders skewed
 as there: half of the bids go to the hot auction of the moment, three quarters come from its hot bidder,
-prices are log-uniform, half of the channels are one of four. Each field is a hash of (seed, number, field), so
+prices are log-uniform, half of the channels are one of four. Each field is a hash of (seed, number, field):
 the bids [a, b) are the same whether they are made alone or as part of more.
 """
 

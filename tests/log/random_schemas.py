@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import unicodedata
+from decimal import Context
 from decimal import Decimal as PyDecimal
 from typing import Any
 
@@ -12,6 +14,7 @@ from evert.log.schema import Schema
 from evert.log.types import Array, Atom, Column, DataType, Decimal, Interval, Map, Struct, Text, Time
 
 UTC = dt.UTC
+_CONTEXT = Context(prec=60)
 BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 
 plain_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -46,8 +49,6 @@ def columns(kinds: st.SearchStrategy[DataType], most: int = 4) -> st.SearchStrat
 
 
 def _folded(name: str) -> str:
-    import unicodedata
-
     return unicodedata.normalize("NFC", name).lower()
 
 
@@ -90,7 +91,9 @@ def values(kind: DataType) -> st.SearchStrategy[Any]:
             most = 10**precision - 1
             return st.integers(-most, most).map(lambda n: PyDecimal(n).scaleb(-scale, _CONTEXT))
         case Text("CHAR", length):
-            return st.text(st.characters(exclude_categories=["Cs"]), max_size=length).map(lambda t: t.ljust(length))
+            return st.text(st.characters(exclude_categories=["Cs"]), max_size=length).map(
+                lambda t: t.ljust(length)
+            )
         case Text("VARCHAR", length):
             return st.text(st.characters(exclude_categories=["Cs"]), max_size=length)
         case Text():
@@ -127,6 +130,3 @@ def schemas_with_rows(most: int = 5) -> st.SearchStrategy[tuple[Schema, list[dic
 
 def _time(micros: int) -> dt.time:
     return (dt.datetime.min + dt.timedelta(microseconds=micros)).time()
-
-
-_CONTEXT = __import__("decimal").Context(prec=60)

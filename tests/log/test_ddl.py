@@ -115,7 +115,9 @@ def test_what_cannot_be_read_is_named_with_its_place(text: str, said: str) -> No
     assert said in caught.value.message
 
 
-@pytest.mark.parametrize("kind", ["INTERVAL YEAR TO MONTH", "INTERVAL MONTH", "INTERVAL", "VARIANT", "GEOMETRY", "OBJECT"])
+@pytest.mark.parametrize(
+    "kind", ["INTERVAL YEAR TO MONTH", "INTERVAL MONTH", "INTERVAL", "VARIANT", "GEOMETRY", "OBJECT"]
+)
 def test_a_type_that_arrow_cannot_carry_is_refused_with_a_way_out(kind: str) -> None:
     with pytest.raises(BadSchema) as caught:
         parse_columns(f"a STRUCT<b: ARRAY<{kind}>>")

@@ -22,11 +22,39 @@ def hashed(values: list[object], kind: pa.DataType) -> list[int]:
 
 
 PINNED = [
-    ([0, 1, -1, 2**63 - 1, None], pa.int64(), [16294208416658607535, 10451216379200822465, 16490336266968443936, 3055647633038352039, 12085254679833835651]),
-    (['', 'a', 'é', 'session-42', None], pa.string(), [16294208416658607535, 7709698455328021014, 17514808759697704023, 12752016096788412459, 12085254679833835651]),
-    ([b'', b'\x00\xff'], pa.binary(), [16294208416658607535, 16180024576625634971]),
-    ([0.0, 1.5, float('inf'), float('nan')], pa.float64(), [16294208416658607535, 15481881892811333770, 2638638862653029785, 14351126860892846918]),
-    ([PyDecimal('1.50'), PyDecimal('-2.00'), PyDecimal('123456789012345678901.25')], pa.decimal128(30, 2), [9863529221410715020, 17519071339639777313, 13659463964150265126]),
+    (
+        [0, 1, -1, 2**63 - 1, None],
+        pa.int64(),
+        [
+            16294208416658607535,
+            10451216379200822465,
+            16490336266968443936,
+            3055647633038352039,
+            12085254679833835651,
+        ],
+    ),
+    (
+        ["", "a", "é", "session-42", None],
+        pa.string(),
+        [
+            16294208416658607535,
+            7709698455328021014,
+            17514808759697704023,
+            12752016096788412459,
+            12085254679833835651,
+        ],
+    ),
+    ([b"", b"\x00\xff"], pa.binary(), [16294208416658607535, 16180024576625634971]),
+    (
+        [0.0, 1.5, float("inf"), float("nan")],
+        pa.float64(),
+        [16294208416658607535, 15481881892811333770, 2638638862653029785, 14351126860892846918],
+    ),
+    (
+        [PyDecimal("1.50"), PyDecimal("-2.00"), PyDecimal("123456789012345678901.25")],
+        pa.decimal128(30, 2),
+        [9863529221410715020, 17519071339639777313, 13659463964150265126],
+    ),
     ([dt.date(2024, 2, 29)], pa.date32(), [15820024857312553229]),
     ([dt.datetime(2024, 2, 29, 12, tzinfo=dt.UTC)], pa.timestamp("us", tz="UTC"), [13705808309184621642]),
     ([True, False], pa.bool_(), [10451216379200822465, 16294208416658607535]),
@@ -53,7 +81,9 @@ def test_integers_hash_alike_in_every_width(values: list[int | None]) -> None:
 @given(st.lists(st.integers(-(10**20), 10**20)), st.integers(0, 3), st.integers(0, 8))
 def test_decimals_hash_by_value_whatever_their_scale(numbers: list[int], scale: int, more: int) -> None:
     values = [PyDecimal(number).scaleb(-scale) for number in numbers]
-    assert hashed(list(values), pa.decimal128(38, scale)) == hashed(list(values), pa.decimal128(38, scale + more))
+    assert hashed(list(values), pa.decimal128(38, scale)) == hashed(
+        list(values), pa.decimal128(38, scale + more)
+    )
 
 
 def test_floats_have_one_zero_and_one_nan() -> None:
@@ -63,7 +93,9 @@ def test_floats_have_one_zero_and_one_nan() -> None:
     assert hashed([1.5, float("nan")], pa.float32()) == hashed([1.5, float("nan")], pa.float64())
 
 
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])) | st.none(), max_size=100), st.integers(0, 5))
+@given(
+    st.lists(st.text(st.characters(exclude_categories=["Cs"])) | st.none(), max_size=100), st.integers(0, 5)
+)
 def test_slices_and_chunks_do_not_matter(values: list[str | None], cut: int) -> None:
     whole = pa.table({"k": pa.array(values, pa.string())})
     parts = pa.concat_tables([whole.slice(0, cut), whole.slice(cut)])

@@ -17,7 +17,9 @@ from evert.log.schema import Schema, check_evolution, upgrade
 
 
 def test_types_map_to_arrow() -> None:
-    schema = Schema.parse("a TIMESTAMP, b TIMESTAMP_NTZ, c TIME, d INTERVAL DAY, e ARRAY<STRUCT<x: INT NOT NULL>>")
+    schema = Schema.parse(
+        "a TIMESTAMP, b TIMESTAMP_NTZ, c TIME, d INTERVAL DAY, e ARRAY<STRUCT<x: INT NOT NULL>>"
+    )
     inner = pa.struct([pa.field("x", pa.int32(), nullable=False)])
     assert schema.arrow.types == [
         pa.timestamp("us", tz="UTC"),

@@ -9,6 +9,13 @@ from evert.errors import BadOption
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND = dt.timedelta(microseconds=1)
+_UNITS = (
+    ("day", 86_400_000_000),
+    ("hour", 3_600_000_000),
+    ("minute", 60_000_000),
+    ("second", 1_000_000),
+    ("millisecond", 1_000),
+)
 
 
 def moment(text: str, now: int) -> int:
@@ -32,7 +39,7 @@ def moment(text: str, now: int) -> int:
 
 
 def since_1970(moment: dt.datetime) -> int:
-    return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).astimezone(dt.UTC).__sub__(_EPOCH) // _MICROSECOND
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)) - _EPOCH) // _MICROSECOND
 
 
 def iso(microseconds_: int) -> str:
@@ -41,3 +48,16 @@ def iso(microseconds_: int) -> str:
     '1970-01-01T00:00:01.500000Z'
     """
     return (_EPOCH + dt.timedelta(microseconds=microseconds_)).replace(tzinfo=None).isoformat() + "Z"
+
+
+def spoken(microseconds_: int) -> str:
+    """A duration in the largest unit that it is a whole number of.
+
+    >>> spoken(604_800_000_000), spoken(90_000_000), spoken(1_500)
+    ('7 days', '90 seconds', '1500 microseconds')
+    """
+    for unit, size in _UNITS:
+        if microseconds_ % size == 0 and microseconds_ >= size:
+            count = microseconds_ // size
+            return f"{count} {unit}{'' if count == 1 else 's'}"
+    return f"{microseconds_} microseconds"

@@ -1,0 +1,83 @@
+"""The options of topics as they are written on the command line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from evert.duration import microseconds
+from evert.errors import BadOption
+
+NONE = "none"
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGT]?)(i?)[bB]?\Z")
+
+
+class Size(click.ParamType):
+    """Bytes: `5000000`, `5 MB`, `4 GiB`, or `none`."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == NONE or not isinstance(value, str):
+            return value
+        found = _SIZE.match(value.strip())
+        if found is None:
+            self.fail(f"{value!r} is not a size; write it like 500 MB", param, ctx)
+        number, unit, binary = found.groups()
+        scale = (1024 if binary else 1000) ** ("", "K", "M", "G", "T").index(unit.upper())
+        return int(float(number) * scale)
+
+
+class Length(click.ParamType):
+    """A duration: `7 days`, `90s`, or `none`."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == NONE:
+            return value
+        try:
+            microseconds(value)
+        except BadOption as error:
+            self.fail(f"{error.message}; {error.hint}", param, ctx)
+        return value
+
+
+class Rows(click.ParamType):
+    """A number of rows, or `none`."""
+
+    name = "rows"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if value == NONE else click.INT.convert(value, param, ctx)
+
+
+_OPTIONS = (
+    click.option("--retain", type=Length(), help="Remove rows that are older than this, as in '7 days'."),
+    click.option("--retain-bytes", type=Size(), help="Remove the oldest rows beyond this size, as in '5 GB'."),
+    click.option("--history", type=Length(), help="Tables: keep replaced rows for this long."),
+    click.option("--tombstones", type=Length(), help="Tables: keep deletes for this long."),
+    click.option(
+        "--when-full",
+        type=click.Choice(["buffer", "block", "drop"]),
+        help="What an append does when the slowest consumer group is --capacity rows behind.",
+    ),
+    click.option("--capacity", type=Rows(), help="How many rows the slowest consumer group may be behind."),
+    click.option("--max-bytes", type=Size(), help="Refuse appends beyond this size."),
+    click.option("--block-timeout", type=Length(), help="How long an append waits under --when-full block."),
+)
+
+
+def topic_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that `topics create` and `topics alter` share."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that the user mentioned; `none` takes a bound away."""
+    return {name: None if value == NONE else value for name, value in options.items() if value is not None}
