@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,11 @@ import evert
 TOPIC = "bids"
 
 
+@dataclass(frozen=True)
 class Evert(Store):
+    """`background=False` leaves everything in the tail until `seal`."""
+
+    background: bool = True
     name = "evert"
 
     def create(self) -> None:
@@ -26,13 +30,15 @@ class Evert(Store):
             db.stream(TOPIC, DDL)
 
     def open(self) -> Any:
-        return evert.open(self.folder)
+        return evert.open(self.folder, background=self.background)
 
     def inputs(self, batch: pa.RecordBatch) -> Any:
         return batch
 
     def writers(self, count: int) -> list[Writer]:
-        return _writers(self.folder, count)
+        """All threads of a process use the same open database, as a server would."""
+        db = self.open()
+        return [_Writer(db, db.topics[TOPIC]) for _ in range(count)]
 
     def holds(self, expected: Expected) -> bool:
         events = price = 0
@@ -83,13 +89,6 @@ class _Writer:
 
     def close(self) -> None:
         self._db.close()
-
-
-def _writers(folder: Path, count: int) -> list[Writer]:
-    """All threads of a process use the same open database, as a server would."""
-    db = evert.open(folder)
-    topic = db.topics[TOPIC]
-    return [_Writer(db, topic) for _ in range(count)]
 
 
 def _row(batch: pa.RecordBatch, index: int) -> dict[str, Any]:

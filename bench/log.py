@@ -98,12 +98,12 @@ class Bench:
 
     def read_and_size(self) -> None:
         """One filling of each store serves the reading and the size."""
-        stores = {name: self.store(name) for name in self.names("evert", *PEERS)}
+        stores = {name: self.store(name) for name in self.names(*PEERS)}
+        evert_store = Evert(self._folder / "evert-read", FILL_BATCH, background=False)
+        stores = {"evert": evert_store, **stores}
         load = Load(FILL_BATCH, seconds=3600, most_events=self.options.events)
         try:
             filled = {name: appending.measure(store, load).stored for name, store in stores.items()}
-            evert_store = stores["evert"]
-            assert isinstance(evert_store, Evert)
             cases = {name: (report.READ, store) for name, store in stores.items() if name != "jsonl"}
             self._read({**cases, "evert": (report.READ_TAIL, evert_store)}, filled)
             evert_store.seal()

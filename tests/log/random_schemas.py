@@ -90,7 +90,7 @@ def values(kind: DataType) -> st.SearchStrategy[Any]:
         case Decimal(precision, scale):
             most = 10**precision - 1
             return st.integers(-most, most).map(lambda n: PyDecimal(n).scaleb(-scale, _CONTEXT))
-        case Text("CHAR", length):
+        case Text("CHAR", int() as length):
             return st.text(st.characters(exclude_categories=["Cs"]), max_size=length).map(
                 lambda t: t.ljust(length)
             )

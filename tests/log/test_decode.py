@@ -67,7 +67,9 @@ def as_json(kind: DataType, value: Any) -> Any:
 @given(schemas_with_rows())
 def test_what_was_written_as_json_is_read_back(case: Case) -> None:
     schema, rows = case
-    lines = [json.dumps({c.name: as_json(c.type, row[c.name]) for c in schema.columns}) for row in rows]
+    lines: list[bytes | str] = [
+        json.dumps({c.name: as_json(c.type, row[c.name]) for c in schema.columns}) for row in rows
+    ]
     got = [row for table in json_lines(lines, schema, topic="t", chunk=2) for row in table.to_pylist()]
     assert got == to_table(schema, rows, topic="t").to_pylist()
 
@@ -114,7 +116,7 @@ BAD_JSON = [
 def test_a_bad_line_is_named_by_its_number_or_set_aside(line: str | bytes, ddl: str) -> None:
     ddl = "a INT, d DOUBLE, b BINARY, s STRING, t TIMESTAMP" + ddl
     lines = ['{"a": 1}', "", line, '{"a": 4}']
-    with pytest.raises(BadRow, match="^line 3 for t") as caught:
+    with pytest.raises(BadRow, match=r"^line 3 for t") as caught:
         read_json(ddl, *lines)
     assert caught.value.details["row"] == 3
     assert caught.value.details["reason"]
@@ -135,7 +137,9 @@ def test_any_mixture_of_good_and_bad_lines_is_told_apart(good: list[bool], chunk
     assert aside == [number for number, fine in enumerate(good) if not fine]
 
 
-def test_not_null_columns_are_checked_line_by_line() -> None:
+def test_not_null_columns_and_those_of_the_key_are_checked_line_by_line() -> None:
+    with pytest.raises(BadRow, match="line 1 for t, column b: is NULL, and the column is part of the key"):
+        read_json("a INT, b INT", '{"a": 1}', required=["b"])
     with pytest.raises(BadRow, match="line 2 for t, column a: is NULL"):
         read_json("a INT NOT NULL", '{"a": 1}', "{}")
 
@@ -147,7 +151,9 @@ def test_the_keys_of_a_map_are_read_by_their_type() -> None:
 
 
 def test_csv_cells_are_typed_by_the_schema() -> None:
-    ddl = "i INT, d DOUBLE, m DECIMAL(5,2), s STRING, b BOOLEAN, t TIMESTAMP, x BINARY, l ARRAY<INT>, v VARCHAR(3)"
+    ddl = (
+        "i INT, d DOUBLE, m DECIMAL(5,2), s STRING, b BOOLEAN, t TIMESTAMP, x BINARY, l ARRAY<INT>, v CHAR(3)"
+    )
     text = (
         "s,i,d,m,b,t,x,l\r\n"
         '"a, ""quoted""\r\ntext",5,1.5,2.5,true,2024-01-01T00:00:00Z,eA==,"[1, 2]"\r\n'
@@ -177,7 +183,7 @@ def test_csv_without_a_header_has_the_columns_in_order() -> None:
 
 def test_a_bad_csv_record_is_named_by_its_first_line_or_set_aside() -> None:
     text = 'a,b\n1,"two\nlines"\nx,y\n3\n4,z,z\n5,ok\n6.5,no\n'
-    with pytest.raises(BadRow, match="^line 4 for t, column a") as caught:
+    with pytest.raises(BadRow, match=r"^line 4 for t, column a") as caught:
         read_csv("a INT, b STRING", text.replace("3\n4,z,z\n", ""))
     assert caught.value.details["row"] == 4
     aside: list[tuple[int, str]] = []

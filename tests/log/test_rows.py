@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import datetime as dt
 import enum
@@ -59,6 +60,12 @@ def test_a_table_that_fits_is_taken_as_it_is(case: Case) -> None:
     assert to_table(case[0], table, topic="t").equals(table)
     assert to_table(case[0], table.to_reader(), topic="t").equals(table)
     assert to_table(case[0], table.slice(1), topic="t").equals(table.slice(1))
+
+
+def test_a_mapping_is_not_changed_by_reading_it() -> None:
+    row: dict[str, Any] = collections.defaultdict(int, a=1)
+    assert to_table(Schema.parse("a INT, b INT"), [row], topic="t").to_pylist() == [{"a": 1, "b": None}]
+    assert row == {"a": 1}
 
 
 @dataclasses.dataclass
@@ -376,6 +383,9 @@ def test_keys_are_scalars_tuples_dicts_or_tables() -> None:
     schema = Schema.parse("a BIGINT, b STRING, n INT NOT NULL")
     one = [{"a": 1, "b": None, "n": None}, {"a": 2, "b": None, "n": None}]
     for keys in ([1, 2], (1, 2), [(1,), (2,)], [{"a": 1}, {"a": 2}], pa.table({"a": [1, 2]}), iter([1, 2])):
+        assert keys_table(schema, keys, ("a",), topic="t").to_pylist() == one
+    more = (pa.array([1, 2]), pd.Series([1, 2]), pl.Series([1, 2]), pa.table({"a": [1, 2]}).to_reader())
+    for keys in more:
         assert keys_table(schema, keys, ("a",), topic="t").to_pylist() == one
     assert keys_table(schema, 1, ("a",), topic="t").to_pylist() == one[:1]
     two = [{"a": 1, "b": "x", "n": None}]

@@ -151,7 +151,8 @@ def test_upgrading_to_the_same_schema_changes_nothing(case: tuple[Schema, list[d
 def test_old_data_is_brought_to_the_new_schema_inside_and_out() -> None:
     old = Schema.parse("a INT, b DECIMAL(5,2), c ARRAY<STRUCT<x: TINYINT>>, d MAP<INT, FLOAT>")
     new = Schema.parse(
-        "a DECIMAL(12,1), n STRING, b DECIMAL(9,4), c ARRAY<STRUCT<x: INT, y: ARRAY<DATE>>>, d MAP<BIGINT, DOUBLE>"
+        "a DECIMAL(12,1), n STRING, b DECIMAL(9,4), c ARRAY<STRUCT<x: INT, y: ARRAY<DATE>>>,"
+        " d MAP<BIGINT, DOUBLE>"
     )
     check_evolution(old, new, ())
     rows = [

@@ -73,7 +73,8 @@ CREATE TABLE producers (producer TEXT PRIMARY KEY, forgotten INTEGER NOT NULL);
 
 GROUPS = """
 CREATE TABLE members (
-    "group" TEXT NOT NULL, member TEXT NOT NULL, topics TEXT NOT NULL, until INTEGER NOT NULL,
+    "group" TEXT NOT NULL, member TEXT NOT NULL, session TEXT NOT NULL, topics TEXT NOT NULL,
+    until INTEGER NOT NULL,
     PRIMARY KEY ("group", member)
 );
 CREATE TABLE assignments (
@@ -83,7 +84,7 @@ CREATE TABLE assignments (
 );
 CREATE TABLE consumed (
     "group" TEXT NOT NULL, topic INTEGER NOT NULL, "partition" INTEGER NOT NULL,
-    next INTEGER NOT NULL, position INTEGER NOT NULL, at INTEGER NOT NULL,
+    kind TEXT NOT NULL, next INTEGER NOT NULL, position INTEGER NOT NULL, at INTEGER NOT NULL,
     PRIMARY KEY ("group", topic, "partition")
 );
 CREATE TABLE generations ("group" TEXT PRIMARY KEY, generation INTEGER NOT NULL);
@@ -97,13 +98,15 @@ CREATE TABLE deliveries (
     "partition" INTEGER NOT NULL,
     "offset" INTEGER NOT NULL,
     position INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    schema INTEGER NOT NULL,
     state TEXT NOT NULL,
     receipt TEXT NOT NULL,
     due INTEGER NOT NULL,
     attempts INTEGER NOT NULL,
     key TEXT NOT NULL,
     reason TEXT NOT NULL,
-    data BLOB
+    data BLOB NOT NULL
 );
 CREATE UNIQUE INDEX deliveries_by_offset ON deliveries ("group", topic, "partition", "offset");
 CREATE INDEX deliveries_by_due ON deliveries ("group", topic, state, due);

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import click
 import pyarrow as pa
@@ -116,39 +116,210 @@ def _opened(name: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
 
 
 def _arriving(stream: IO[bytes]) -> Iterator[bytes | None]:
-    """Lines as they come in, and None every now and then, so that somebody acts on what there is."""
+    """Lines as they come in, and None every now and then, so that somebody looks at what has come."""
     try:
         handle = stream.fileno()
     except (OSError, ValueError):
         yield from stream
         return
     rest: list[bytes] = []
-    tick = time.monotonic() + PATIENCE
     while True:
-        left = tick - time.monotonic()
-        ready = select.select([handle], [], [], max(0.0, left))[0] if left > 0 else []
-        if not ready:
-            yield None
-            tick = time.monotonic() + PATIENCE
-            ready = select.select([handle], [], [], PATIENCE)[0]
-            if not ready:
-                continue
-        piece = os.read(handle, 1 << 20)
-        if not piece:
-            break
-        *whole, last = piece.splitlines(keepends=True) if b"\r" not in piece else _by_newline(piece)
-        if whole or last.endswith(b"\n"):
-            for line in [*whole, last]:
+        if select.select([handle], [], [], PATIENCE / 2)[0]:
+            piece = os.read(handle, 1 << 20)
+            if not piece:
+                break
+            for line in io.BytesIO(piece):
+                rest.append(line)
                 if line.endswith(b"\n"):
-                    yield b"".join([*rest, line])
+                    yield b"".join(rest)
                     rest = []
-                else:
-                    rest.append(line)
-        else:
-            rest.append(last)
+        yield None
     if rest:
         yield b"".join(rest)
 
 
-def _by_newline(piece: bytes) -> list[bytes]:
-    return [*(line + b"\n" for line in piece.split(b"\n"))][:-1] + [piece.rpartition(b"\n")[2]]
+class _Held:
+    """Lines on their way into a block."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._since = 0.0
+        self._records = 0
+        self.first = 1
+        self.lines: list[bytes] = []
+
+    def add(self, record: list[bytes]) -> bool:
+        """Take one record; whether the block is full now."""
+        if not self.lines:
+            self._since = time.monotonic()
+        self.lines.extend(record)
+        self._records += 1
+        return self._records >= self._size
+
+    def waited(self) -> bool:
+        return bool(self.lines) and time.monotonic() - self._since >= PATIENCE
+
+    def take(self) -> tuple[int, list[bytes]]:
+        """The number of the first line and the lines; begin another block."""
+        first, lines = self.first, self.lines
+        self.skip(len(lines))
+        self.lines, self._records = [], 0
+        return first, lines
+
+    def skip(self, lines: int) -> None:
+        self.first += lines
+
+
+Pieces = Iterator[tuple[tuple[pa.Table, ...], int]]
+"""The tables of a block and the number of its last line."""
+
+
+def _json(name: str, lines: Iterator[bytes | None], reading: Reading) -> Pieces:
+    held = _Held(reading.size)
+
+    def decoded() -> tuple[tuple[pa.Table, ...], int]:
+        first, block = held.take()
+        with _placed(name, first - 1):
+            found = decode.json_lines(
+                block,
+                reading.schema,
+                topic=reading.topic,
+                chunk=len(block),
+                rejected=_shifted(reading.set_aside, name, first - 1),
+            )
+            return tuple(found), held.first - 1
+
+    for line in lines:
+        if held.waited() if line is None else held.add([line]):
+            yield decoded()
+    if held.lines:
+        yield decoded()
+
+
+class _Quiet(Exception):  # noqa: N818
+    """Nothing more has come, and no record is half read."""
+
+
+class _Records:
+    """The lines below a CSV reader, kept until the record that they make up is read."""
+
+    def __init__(self, lines: Iterator[bytes | None]) -> None:
+        self._lines = lines
+        self.record: list[bytes] = []
+
+    def __iter__(self) -> _Records:
+        return self
+
+    def __next__(self) -> str:
+        while (line := next(self._lines)) is None:
+            if not self.record:
+                raise _Quiet
+        self.record.append(line)
+        return line.decode("utf-8", "surrogateescape")
+
+    def take(self) -> list[bytes]:
+        record, self.record = self.record, []
+        return record
+
+
+def _csv(name: str, lines: Iterator[bytes | None], reading: Reading, delimiter: str) -> Pieces:
+    source = _Records(lines)
+    reader = csv.reader(source, delimiter=delimiter, strict=True)
+    held = _Held(reading.size)
+    head: list[bytes] | None = None if reading.header else []
+
+    def decoded() -> tuple[tuple[pa.Table, ...], int]:
+        assert head is not None
+        first, block = held.take()
+        shift = first - 1 - len(head)
+        with _placed(name, shift):
+            found = decode.csv(
+                [*head, *block],
+                reading.schema,
+                topic=reading.topic,
+                header=reading.header,
+                delimiter=delimiter,
+                null=reading.null,
+                chunk=len(block),
+                rejected=_shifted(reading.set_aside, name, shift),
+            )
+            return tuple(found), held.first - 1
+
+    while True:
+        try:
+            next(reader)
+        except StopIteration:
+            break
+        except _Quiet:
+            if held.waited():
+                yield decoded()
+            continue
+        except csv.Error:
+            pass  # the decoder comes across it again, and knows what to say
+        record = source.take()
+        if head is None:
+            head = record
+            held.skip(len(record))
+        elif held.add(record):
+            yield decoded()
+    if held.lines:
+        yield decoded()
+
+
+def _parquet(name: str, reading: Reading) -> Iterator[Block]:
+    import pyarrow.parquet as pq
+
+    whole = pa.BufferReader(click.get_binary_stream("stdin").read()) if name == STDIN else name
+    try:
+        with pq.ParquetFile(whole) as file:
+            rows = 0
+            size = 0 if name == STDIN else Path(name).stat().st_size
+            for batch in file.iter_batches(batch_size=reading.size):
+                table = pa.Table.from_batches([batch])
+                with _placed(name, rows + 1, what="row"):
+                    fitting = tuple(_fitting(name, table, reading, rows + 1))
+                rows += table.num_rows
+                yield Block(fitting, rows, size * rows // max(file.metadata.num_rows, 1))
+    except pa.ArrowInvalid as error:
+        raise Refused(f"{name} is not a Parquet file that can be read: {error}") from error
+
+
+def _fitting(name: str, table: pa.Table, reading: Reading, first: int) -> Iterator[pa.Table]:
+    """The rows that fit; the others are found by halving and set aside."""
+    try:
+        yield to_table(reading.schema, table, topic=reading.topic)
+    except BadRow as error:
+        if reading.set_aside is None:
+            raise
+        if table.num_rows == 1:
+            raw = dumps(rows_of(table.to_batches()[0])[0])
+            reading.set_aside(name, first, raw, _reason(error))
+            return
+        middle = table.num_rows // 2
+        yield from _fitting(name, table.slice(0, middle), reading, first)
+        yield from _fitting(name, table.slice(middle), reading, first + middle)
+
+
+def _shifted(set_aside: SetAside | None, name: str, shift: int) -> decode.Rejected | None:
+    if set_aside is None:
+        return None
+    return lambda number, raw, reason: set_aside(name, number + shift, raw, reason)
+
+
+@contextmanager
+def _placed(name: str, shift: int, what: str = "line") -> Iterator[None]:
+    """Errors about a row of a block name the line of the file instead."""
+    try:
+        yield
+    except BadRow as error:
+        if "row" not in error.details:
+            raise
+        number = error.details["row"] + shift
+        details = {k: v for k, v in error.details.items() if k != "row"} | {"file": name, what: number}
+        where = "" if name == STDIN else f"{name}, "
+        raise BadRow(f"{where}{what} {number}: {_reason(error)}", hint=error.hint, **details) from None
+
+
+def _reason(error: BadRow) -> str:
+    column = error.details.get("column")
+    return (f"column {column}: " if column else "") + str(error.details.get("reason", error.message))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import csv as csv_reader
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal as PyDecimal
 from typing import IO, Any
@@ -45,10 +45,14 @@ def json_lines(
     *,
     topic: str,
     chunk: int = 10_000,
+    required: Sequence[str] = (),
     rejected: Rejected | None = None,
 ) -> Iterator[pa.Table]:
-    """Tables of at most `chunk` rows from lines of one JSON object each; blank lines are passed over."""
-    decoder = _Decoder(schema, schema.json_plan, topic, rejected)
+    """Tables of at most `chunk` rows from lines of one JSON object each; blank lines are passed over.
+
+    `required` names columns that must not be NULL, as the key's, besides those that are NOT NULL.
+    """
+    decoder = _Decoder(schema, schema.json_plan, topic, required, rejected)
     exact = any(_has_decimal(column.type) for column in schema.columns)
     read = json.JSONDecoder(parse_float=PyDecimal if exact else None, parse_constant=refuse_constant).decode
     waiting: list[_Line] = []
@@ -85,6 +89,7 @@ def csv(
     delimiter: str = ",",
     null: str = "",
     chunk: int = 10_000,
+    required: Sequence[str] = (),
     rejected: Rejected | None = None,
 ) -> Iterator[pa.Table]:
     """Tables of at most `chunk` rows from CSV text; a record's line number is that of its first line.
@@ -92,7 +97,7 @@ def csv(
     With `header` the first record names the columns, in any order; columns it leaves out are NULL. Without,
     the cells are the columns of the schema in order. Every record has as many cells as there are columns.
     """
-    decoder = _Decoder(schema, schema.text_plan, topic, rejected)
+    decoder = _Decoder(schema, schema.text_plan, topic, required, rejected)
     source = _Remembered(stream)
     reader = csv_reader.reader(source, delimiter=delimiter, strict=True)
     names = list(schema.names)
@@ -125,10 +130,13 @@ def csv(
 
 
 class _Decoder:
-    def __init__(self, schema: Schema, plan: Plan, topic: str, rejected: Rejected | None) -> None:
+    def __init__(
+        self, schema: Schema, plan: Plan, topic: str, required: Sequence[str], rejected: Rejected | None
+    ) -> None:
         self._schema = schema
         self._plan = plan
         self._topic = topic
+        self._required = required
         self._rejected = rejected
 
     def tables(self, lines: list[_Line]) -> Iterator[pa.Table]:
@@ -140,7 +148,8 @@ class _Decoder:
     def _table(self, lines: list[_Line]) -> pa.Table:
         """The lines that fit; bad ones are found by halving, so that a few cost little."""
         try:
-            return from_values(self._schema, self._plan, [line.row for line in lines], topic=self._topic)
+            rows = [line.row for line in lines]
+            return from_values(self._schema, self._plan, rows, topic=self._topic, required=self._required)
         except BadRow as error:
             details = error.details
             if self._rejected is None:

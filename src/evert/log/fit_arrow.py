@@ -115,7 +115,7 @@ def needs_check(kind: DataType) -> bool:
 
 
 def _must_rebuild(kind: DataType) -> bool:
-    """Whether an array of the right type may still need work: blanks for CHAR, NOT NULL fields of a STRUCT."""
+    """Whether an array of the right type may still need work: CHAR, or NOT NULL fields of a STRUCT."""
     match kind:
         case Struct(fields):
             return any(not field.nullable or _must_rebuild(field.type) for field in fields)
@@ -202,7 +202,7 @@ def _recast_struct(array: pa.Array, fields: tuple[Column, ...], kind: Struct) ->
 
 
 def without_nulls(array: pa.Array, kind: DataType) -> pa.Array:
-    """Fillers in place of NULL, for a NOT NULL field where its STRUCT is NULL: Parquet takes no NULL there."""
+    """Fillers in place of NULL for a NOT NULL field whose STRUCT is NULL, since Parquet takes no NULL there."""
     if not array.null_count:
         return array
     match kind:

@@ -65,10 +65,12 @@ def builder(kind: DataType, dialect: str) -> Builder:
     return _Documents(nested) if dialect == "text" else nested
 
 
-def as_mapping(value: Any) -> Mapping[str, Any] | None:
-    """A dict, another mapping, or the fields of a dataclass; None for anything else."""
-    if isinstance(value, Mapping):
+def as_mapping(value: Any) -> dict[str, Any] | None:
+    """A dict as it is; a copy of another mapping, which might grow when asked; the fields of a dataclass."""
+    if type(value) is dict:
         return value
+    if isinstance(value, Mapping):
+        return dict(value)
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value)}
     return None

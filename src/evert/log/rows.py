@@ -86,9 +86,10 @@ def keys_table(schema: Schema, keys: Any, key: tuple[str, ...], *, topic: str) -
     key, an iterable of keys, or a table or data frame. Columns besides the key's are refused.
     """
     part = Schema(tuple(schema.column(name) for name in key))
-    given = [keys] if _is_one_key(keys, key) else keys
-    if not _is_pandas(given) and _as_arrow(given) is None:
-        given = [_key_row(number, one, key, topic) for number, one in enumerate(given)]
+    given = keys if _is_pandas(keys) else _as_arrow(keys)
+    if given is None:
+        listed = [keys] if _is_one_key(keys, key) else _listed(keys)
+        given = [_key_row(number, one, key, topic) for number, one in enumerate(listed)]
     table = to_table(part, given, topic=topic, required=key)
     arrays = [
         table.column(name) if name in key else pa.nulls(table.num_rows, schema.arrow.field(name).type)
@@ -104,7 +105,12 @@ def _is_one_key(keys: Any, key: tuple[str, ...]) -> bool:
         return 1 < len(key) == len(keys) and not inner
     if isinstance(keys, Mapping | str | bytes) or is_dataclass(keys):
         return True
-    return not isinstance(keys, Iterable) and _as_arrow(keys) is None
+    return not isinstance(keys, Iterable)
+
+
+def _listed(keys: Any) -> Iterable[Any]:
+    found: Iterable[Any] = keys.to_pylist() if isinstance(keys, pa.Array | pa.ChunkedArray) else keys
+    return found
 
 
 def _key_row(number: int, value: Any, key: tuple[str, ...], topic: str) -> Mapping[str, Any]:
@@ -144,7 +150,7 @@ def _check_nulls(schema: Schema, arrays: Sequence[Any], topic: str, required: Se
 
 
 def _is_pandas(rows: Any) -> bool:
-    return type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "dtypes")
+    return type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "columns")
 
 
 def _as_arrow(rows: Any) -> pa.Table | None:
@@ -155,7 +161,10 @@ def _as_arrow(rows: Any) -> pa.Table | None:
     if isinstance(rows, pa.RecordBatchReader):
         return rows.read_all()
     if hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__"):
-        return pa.table(rows)
+        try:
+            return pa.table(rows)
+        except (pa.ArrowException, TypeError, ValueError):
+            return None
     return None
 
 
