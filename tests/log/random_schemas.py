@@ -6,6 +6,7 @@ import datetime as dt
 import unicodedata
 from decimal import Context
 from decimal import Decimal as PyDecimal
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
@@ -92,7 +93,7 @@ def values(kind: DataType) -> st.SearchStrategy[Any]:
             return st.integers(-most, most).map(lambda n: PyDecimal(n).scaleb(-scale, _CONTEXT))
         case Text("CHAR", int() as length):
             return st.text(st.characters(exclude_categories=["Cs"]), max_size=length).map(
-                lambda t: t.ljust(length)
+                partial(_blank_filled, length)
             )
         case Text("VARCHAR", length):
             return st.text(st.characters(exclude_categories=["Cs"]), max_size=length)
@@ -126,6 +127,10 @@ def rows(schema: Schema, most: int = 5) -> st.SearchStrategy[list[dict[str, Any]
 
 def schemas_with_rows(most: int = 5) -> st.SearchStrategy[tuple[Schema, list[dict[str, Any]]]]:
     return schemas.flatmap(lambda schema: st.tuples(st.just(schema), rows(schema, most)))
+
+
+def _blank_filled(length: int, text: str) -> str:
+    return text.ljust(length)
 
 
 def _time(micros: int) -> dt.time:

@@ -82,7 +82,7 @@ def test_numbers_of_json_keep_their_digits() -> None:
 
 
 def test_blank_lines_a_byte_order_mark_and_chunks_make_no_difference() -> None:
-    lines = ['\ufeff{"a": 1}\n', "\n", b'{"a": 2}\r\n', "  ", '{"a": 3}']
+    lines: list[bytes | str] = ['\ufeff{"a": 1}\n', "\n", b'{"a": 2}\r\n', "  ", '{"a": 3}']
     tables = list(json_lines(lines, Schema.parse("a INT"), topic="t", chunk=2))
     assert [table.num_rows for table in tables] == [2, 1]
     assert read_json("a INT") == []
@@ -115,7 +115,7 @@ BAD_JSON = [
 @pytest.mark.parametrize("line", BAD_JSON)
 def test_a_bad_line_is_named_by_its_number_or_set_aside(line: str | bytes, ddl: str) -> None:
     ddl = "a INT, d DOUBLE, b BINARY, s STRING, t TIMESTAMP" + ddl
-    lines = ['{"a": 1}', "", line, '{"a": 4}']
+    lines: list[str | bytes] = ['{"a": 1}', "", line, '{"a": 4}']
     with pytest.raises(BadRow, match=r"^line 3 for t") as caught:
         read_json(ddl, *lines)
     assert caught.value.details["row"] == 3

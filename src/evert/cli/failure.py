@@ -37,7 +37,7 @@ def report(error: BaseException, args: Sequence[str]) -> int:
         return code
     click.echo(f"evert: {said['message']}", err=True)
     if said.get("appended") is not None:
-        where = f", up to position {said['position']}" if said.get("position") else ""
+        where = f", up to position {said['appended_upto']}" if said.get("appended_upto") else ""
         click.echo(f"  appended before it: {said['appended']:,} rows{where}", err=True)
     if said["hint"]:
         click.echo(f"  hint: {said['hint']}", err=True)

@@ -202,7 +202,7 @@ def _recast_struct(array: pa.Array, fields: tuple[Column, ...], kind: Struct) ->
 
 
 def without_nulls(array: pa.Array, kind: DataType) -> pa.Array:
-    """Fillers in place of NULL for a NOT NULL field whose STRUCT is NULL, since Parquet takes no NULL there."""
+    """Fillers for NULL in a NOT NULL field whose STRUCT is NULL, since Parquet takes no NULL there."""
     if not array.null_count:
         return array
     match kind:

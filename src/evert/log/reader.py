@@ -38,6 +38,14 @@ class Step:
     segment: Segment | None = None
 
 
+@dataclass(frozen=True)
+class Removed:
+    """Up to which position retention has removed rows, and compaction deletes."""
+
+    rows: Position
+    deletes: Position
+
+
 class LogReader:
     """Reads the log of one catalog."""
 
@@ -80,9 +88,10 @@ class LogReader:
         chain = _Chain(topic.name)
         cursor = after
         missing = ""
+        removed: Removed | None = None
         while cursor < upto:
             with self._catalog.read() as tx:
-                refuse_lost(tx, topic, cursor)
+                removed = refuse_lost(tx, topic, cursor, removed)
                 if cursor == 0:
                     chain.begin(tx, topic)
                 step = self._next(tx, topic, cursor, upto)
@@ -257,28 +266,35 @@ def _advanced(spans: Spans, partitions: pa.Array) -> Spans:
     return tuple((p, first + int(seen[p]), end) for p, first, end in spans)
 
 
-def refuse_lost(tx: Transaction, topic: Topic, after: Position) -> None:
-    """`Expired` if rows after this position have been removed, so that a reader never skips them unseen."""
+def refuse_lost(tx: Transaction, topic: Topic, after: Position, since: Removed | None = None) -> Removed:
+    """`Expired` if rows after this position have been removed, so that a reader never skips them unseen.
+
+    A reader that began at the start of what was kept is concerned only by what was removed `since` then.
+    """
     row = tx.one("SELECT gone, deletes_gone FROM topics WHERE id = ? AND created = ?", topic.id, topic.created)
     if row is None:
         raise Expired(f"the topic {topic.name} was dropped while it was read", topic=topic.name)
-    gone, deletes_gone = row
-    if 0 < after < gone:
+    removed = Removed(*row)
+    known = since or (removed if after == 0 else Removed(0, 0))
+    if after < removed.rows != known.rows:
         raise Expired(
-            f"the rows of {topic.name} up to position {gone} have passed retention; the reader is at {after}",
+            f"the rows of {topic.name} up to position {removed.rows} have passed retention;"
+            f" the reader is at {after}",
             hint="start again from what is kept with after=0, or from the end",
             topic=topic.name,
             position=after,
-            kept_after=gone,
+            kept_after=removed.rows,
         )
-    if 0 < after < deletes_gone:
+    if after < removed.deletes != known.deletes:
         raise Expired(
-            f"deletes in {topic.name} up to position {deletes_gone} are no longer kept; the reader is at {after}",
+            f"deletes in {topic.name} up to position {removed.deletes} are no longer kept;"
+            f" the reader is at {after}",
             hint="rebuild from after=0",
             topic=topic.name,
             position=after,
-            kept_after=deletes_gone,
+            kept_after=removed.deletes,
         )
+    return known
 
 
 def merge(streams: list[Iterator[Batch]]) -> Iterator[Batch]:
