@@ -41,9 +41,15 @@ class Load:
     threads: int = 1
     most_events: int = 50_000_000
 
+    @property
+    def most_batches(self) -> int:
+        """Of each worker."""
+        return self.most_events // self.batch // (self.processes * self.threads)
+
     def prepared(self, worker: int) -> Sequence[tuple[int, int]]:
         """The slices of the sequence of bids that a worker appends, over and over: (first, count)."""
-        many = max(1, min(2000, MOST_PREPARED // self.batch // (self.processes * self.threads)))
+        workers = self.processes * self.threads
+        many = max(1, min(2000, MOST_PREPARED // self.batch // workers, self.most_batches))
         return [(worker * 10**9 + n * self.batch, self.batch) for n in range(many)]
 
 
@@ -129,7 +135,7 @@ class _Job:
         warm = batches[0].slice(0, 1)
         self._append = writer.append
         self._inputs = [store.inputs(batch) for batch in batches]
-        self._sums = [sum(batch["price"].to_pylist()) for batch in batches]
+        self._sums = [int(batch["price"].to_numpy().sum()) for batch in batches]
         self._last = [batch.slice(batch.num_rows - 1).to_pylist()[0] for batch in batches]
         self._load = load
         self._append(store.inputs(warm))
@@ -138,7 +144,7 @@ class _Job:
 
     def run(self, gate: threading.Barrier | None) -> Measured:
         append, inputs, batch = self._append, self._inputs, self._load.batch
-        most = self._load.most_events // batch // (self._load.processes * self._load.threads)
+        most = self._load.most_batches
         if gate is not None:
             gate.wait(PATIENCE)
         done = 0

@@ -78,7 +78,7 @@ class Bench:
                 self.append(report.append_case(batch, processes), load)
             if batch == 1:
                 threads = self.options.threads
-                load = Load(1, self.options.seconds, threads=threads)
+                load = Load(1, self.options.seconds, threads=threads, most_events=self.options.most_events)
                 self.append(report.threads_case(threads), load)
         self.read_and_size()
         self.latency()
@@ -167,7 +167,7 @@ def main() -> int:
         if "kafka" in peers:
             reason = kafka_store.available()
             if reason is None:
-                broker = kafka_store.start(folder / "kafka")
+                broker = kafka_store.start(folder / "kafka", seconds=options.warm_up)
                 stack.callback(broker.stop)
                 address = broker.address
             else:
@@ -211,11 +211,13 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "bench", help="where the stores lie")
     parser.add_argument("--quick", action="store_true", help="tiny counts: does it work at all?")
     options = parser.parse_args(arguments)
-    options.most_events, options.latency_events, options.idle_seconds = 50_000_000, 1000, 5.0
+    options.most_events, options.latency_events = 50_000_000, 1000
+    options.idle_seconds, options.warm_up = 5.0, 6.0
     if options.quick:
         options.events, options.seconds, options.repeat, options.threads = 30_000, 0.1, 1, 4
         options.batches, options.processes = [1, 100, 10_000, 60_000], [1, 2]
-        options.most_events, options.latency_events, options.idle_seconds = 200_000, 40, 0.5
+        options.most_events, options.latency_events = 120_000, 40
+        options.idle_seconds, options.warm_up = 0.5, 0.5
     return options
 
 

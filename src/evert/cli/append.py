@@ -2,54 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import click
 
+from evert.cli.appending import Asked, Tally, append_files, key_of, taken
+from evert.cli.aside import set_aside_in
 from evert.cli.base import Command, session, topic_argument
 from evert.cli.output import answer
-from evert.cli.sources import STDIN, Block, Reading, blocks, format_of
-from evert.database import Database
-from evert.errors import BadOption, EvertError, Refused
-from evert.log.rows import from_values
-from evert.log.schema import Schema
-from evert.log.topic import Topic
-
-
-@dataclass
-class Tally:
-    """What has been done so far."""
-
-    rows: int = 0
-    repeated: int = 0
-    dropped: int = 0
-    set_aside: int = 0
-    position: int | None = None
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What every commit of the command carries."""
-
-    delete: bool
-    request_id: str | None
-    producer: str | None
-    sequence: int | None
-    unmoved_since: int | None
-    unmoved_key: tuple[Any, ...] | None
-
-    @property
-    def one_commit(self) -> bool:
-        """A request id names one commit, and a condition holds before the first one only."""
-        return self.request_id is not None or self.unmoved_since is not None
+from evert.cli.sources import STDIN, Reading, format_of
+from evert.errors import EvertError
 
 
 @click.command(cls=Command)
@@ -63,10 +27,17 @@ class Asked:
 )
 @click.option("--delete", is_flag=True, help="Tables: the input has the keys of rows to delete.")
 @click.option("--request-id", help="Append all of the input in one commit, and only once under this id.")
-@click.option("--producer", help="Together with --sequence: run again after a crash, nothing is appended twice.")
-@click.option("--sequence", type=int, help="The producer's number for the first commit; it counts up from there.")
 @click.option(
-    "--unmoved-since", type=int, metavar="POSITION", help="Only if the topic has no row after POSITION; one commit."
+    "--producer", help="Together with --sequence: run again after a crash, nothing is appended twice."
+)
+@click.option(
+    "--sequence", type=int, help="The producer's number for the first commit; it counts up from there."
+)
+@click.option(
+    "--unmoved-since",
+    type=int,
+    metavar="POSITION",
+    help="Only if the topic has no row after POSITION; one commit.",
 )
 @click.option("--unmoved-key", multiple=True, help="... or no row of this key; once for each of its columns.")
 @click.option(
@@ -92,8 +63,8 @@ def append(
 ) -> None:
     """Append the rows in FILES, or in stdin, to TOPIC; rows of a table replace those of the same key.
 
-    JSON lines, CSV (both also as .gz) or Parquet. Rows that trickle in through a pipe are committed within half
-    a second; with --producer, --request-id or --unmoved-since only by their number.
+    JSON lines, CSV (both also as .gz) or Parquet. Rows that trickle in through a pipe are committed within
+    half a second; with --producer, --request-id or --unmoved-since only by their number.
 
     \b
     Example: evert append clicks today.jsonl
@@ -108,11 +79,11 @@ def append(
     if not files and sys.stdin.isatty():
         click.echo("reading rows from the terminal; end with Ctrl-D", err=True)
     tally, started = Tally(), time.monotonic()
-    with session().open() as db, _aside(set_aside) as aside:
+    with session().open() as db, set_aside_in(set_aside) as aside:
         definition = db.definition(topic)
-        request = Asked(**asked, unmoved_key=_key(definition, unmoved_key))
+        request = Asked(**asked, unmoved_key=key_of(definition, unmoved_key))
         reading = Reading(
-            schema=_taken(definition, request.delete),
+            schema=taken(definition, request.delete),
             topic=definition.name,
             size=batch,
             format=form,
@@ -123,7 +94,7 @@ def append(
             set_aside=aside.write if set_aside else None,
         )
         try:
-            _append(db, definition, names, reading, request, tally, aside)
+            append_files(db, definition, names, reading, request, tally, aside)
         except EvertError as error:
             error.details |= {"appended": tally.rows, "appended_upto": tally.position}
             raise
@@ -131,64 +102,6 @@ def append(
             click.echo(f"interrupted after {tally.rows:,} rows, up to position {tally.position}", err=True)
             raise
     _finish(definition.name, tally, time.monotonic() - started, set_aside)
-
-
-def _append(
-    db: Database,
-    topic: Topic,
-    names: tuple[str, ...],
-    reading: Reading,
-    asked: Asked,
-    tally: Tally,
-    aside: Aside,
-) -> None:
-    total = sum(Path(name).stat().st_size for name in names if name != STDIN)
-    together: list[Block] = []
-    with _progress(total) as advance:
-        for name in names:
-            done = 0
-            for block in blocks(name, reading):
-                if asked.one_commit:
-                    together.append(block)
-                else:
-                    aside.sync()
-                    _commit(db, topic, [block], asked, tally)
-                    if asked.sequence is not None:
-                        asked = replace(asked, sequence=asked.sequence + 1)
-                tally.set_aside = aside.count
-                advance(block.done - done)
-                done = block.done
-        if together:
-            aside.sync()
-            _commit(db, topic, together, asked, tally)
-
-
-def _commit(db: Database, topic: Topic, found: list[Block], asked: Asked, tally: Tally) -> None:
-    tables = [table for block in found for table in block.tables if table.num_rows]
-    if not tables:
-        return
-    retried = asked.producer is not None or asked.request_id is not None
-    before = db.position if retried else 0
-    tx = db.transaction(request_id=asked.request_id, producer=asked.producer, sequence=asked.sequence)
-    for table in tables:
-        if asked.delete:
-            tx.delete(topic.name, table)
-        elif topic.kind == "table":
-            tx.upsert(topic.name, table)
-        else:
-            tx.append(topic.name, table)
-    if asked.unmoved_since is not None:
-        tx.require_unmoved(topic.name, asked.unmoved_since, key=asked.unmoved_key)
-    position = tx.commit()
-    rows = sum(table.num_rows for table in tables)
-    if position is None:
-        tally.dropped += rows
-    elif position <= before:
-        tally.repeated += rows
-        tally.position = max(tally.position or 0, position)
-    else:
-        tally.rows += rows
-        tally.position = position
 
 
 def _finish(topic: str, tally: Tally, seconds: float, set_aside: str | None) -> None:
@@ -213,69 +126,3 @@ def _finish(topic: str, tally: Tally, seconds: float, set_aside: str | None) -> 
         "rows_per_second": speed,
     }
     answer(fields, " ".join(said).replace(" ;", ";"))
-
-
-class Aside:
-    """The lines that do not fit, on their way into a file that is made when the first one comes."""
-
-    def __init__(self, path: str | None) -> None:
-        self._path = path
-        self._file: IO[str] | None = None
-        self.count = 0
-
-    def write(self, name: str, line: int, raw: str, reason: str) -> None:
-        assert self._path is not None
-        if self._file is None:
-            self._file = open(self._path, "a", encoding="utf-8")
-        entry = {"file": name, "line": line, "reason": reason, "text": raw}
-        self._file.write(json.dumps(entry, ensure_ascii=False) + "\n")
-        self.count += 1
-
-    def sync(self) -> None:
-        """They are safe before the rows around them are committed."""
-        if self._file is not None:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-
-
-@contextmanager
-def _aside(path: str | None) -> Iterator[Aside]:
-    aside = Aside(path)
-    try:
-        yield aside
-    finally:
-        aside.close()
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Any]:
-    """Shows how much of the files is done, on a terminal only."""
-    if not total or session().json or not sys.stderr.isatty():
-        yield lambda count: None
-        return
-    with click.progressbar(length=total, file=sys.stderr, label="appending") as bar:
-        yield bar.update
-
-
-def _taken(topic: Topic, delete: bool) -> Schema:
-    """The columns that the input may have; those of the key are never NULL."""
-    if delete and topic.kind != "table":
-        raise Refused(f"{topic.name} is a stream: its rows are never deleted", topic=topic.name)
-    columns = [replace(c, nullable=c.nullable and c.name not in topic.key) for c in topic.schema.columns]
-    return Schema(tuple(c for c in columns if not delete or c.name in topic.key))
-
-
-def _key(topic: Topic, texts: tuple[str, ...]) -> tuple[Any, ...] | None:
-    """A key as its columns' texts, read as their types."""
-    if not texts:
-        return None
-    if len(texts) != len(topic.key):
-        wanted = ", ".join(topic.key) or "no column"
-        raise BadOption(f"the key of {topic.name} is ({wanted}): give --unmoved-key {len(topic.key)} times")
-    schema = Schema(tuple(topic.schema.column(name) for name in topic.key))
-    row = dict(zip(topic.key, texts, strict=True))
-    return tuple(from_values(schema, schema.text_plan, [row], topic=topic.name).to_pylist()[0].values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,7 +100,6 @@ class Group(click.Group):
     """A family of commands, with the shared options."""
 
     command_class = Command
-    group_class = type
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -110,7 +110,7 @@ def confirmed(question: str, yes: bool) -> None:
     """Go on only if the user said yes, on the command line or now."""
     if yes:
         return
-    if session().json or not click.get_text_stream("stdin").isatty():
+    if session().json or not sys.stdin.isatty():
         raise Refused(f"{question} Nobody is there to ask.", hint="say yes with --yes")
     if not click.confirm(question, err=True):
         raise Refused("nothing was done")

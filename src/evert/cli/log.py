@@ -49,7 +49,9 @@ class Wanted:
 @click.option("--columns", help="Only these columns, as in 'url,at'.")
 @click.option("--limit", type=click.IntRange(0), metavar="N", help="Stop after N rows.")
 @click.option("--last", type=click.IntRange(0), metavar="N", help="Begin with the last N rows.")
-@click.option("--bare", is_flag=True, help="Without the columns that the log adds, as `evert append` takes it.")
+@click.option(
+    "--bare", is_flag=True, help="Without the columns that the log adds, as `evert append` takes it."
+)
 def log(
     topics: tuple[str, ...],
     follow: bool,
@@ -103,7 +105,9 @@ def _begin(
         for topic in topics:
             kept = {number: first for number, first, _ in offsets(tx, topic)}
             if partition is not None and partition not in kept:
-                raise BadOption(f"{topic.name} has the partitions 0 to {topic.partitions - 1}, not {partition}")
+                raise BadOption(
+                    f"{topic.name} has the partitions 0 to {topic.partitions - 1}, not {partition}"
+                )
             for number in kept if partition is None else [partition]:
                 if offset < kept[number]:
                     raise _expired(topic, number, offset, kept[number])
@@ -117,7 +121,9 @@ def _offset(text: str) -> tuple[int | None, int]:
     try:
         return (int(partition) if colon else None), int(number)
     except ValueError:
-        raise BadOption(f"cannot read the offset {text!r}", hint="write 1500, or 2:1500 for partition 2") from None
+        raise BadOption(
+            f"cannot read the offset {text!r}", hint="write 1500, or 2:1500 for partition 2"
+        ) from None
 
 
 def _ends_before(segment: segments.Segment, partition: int | None, offset: int) -> bool:

@@ -17,8 +17,6 @@ from evert.version import __version__
 class Root(Group):
     """The commands, with one way to fail."""
 
-    group_class = Group
-
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> NoReturn:
         words = list(sys.argv[1:] if args is None else args)
         extra["standalone_mode"] = False
@@ -28,11 +26,13 @@ class Root(Group):
         except SystemExit:
             raise
         except BaseException as error:
-            sys.exit(report(error.__cause__ if isinstance(error, _Hidden) and error.__cause__ else error, words))
+            sys.exit(
+                report(error.__cause__ if isinstance(error, _Hidden) and error.__cause__ else error, words)
+            )
         sys.exit(result if isinstance(result, int) else 0)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """As in click, except that click does not get to see a broken pipe, for which it has its own exit code."""
+        """As in click, but without click's own exit code for a broken pipe."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:

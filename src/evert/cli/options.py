@@ -57,7 +57,9 @@ class Rows(click.ParamType):
 
 _OPTIONS = (
     click.option("--retain", type=Length(), help="Remove rows that are older than this, as in '7 days'."),
-    click.option("--retain-bytes", type=Size(), help="Remove the oldest rows beyond this size, as in '5 GB'."),
+    click.option(
+        "--retain-bytes", type=Size(), help="Remove the oldest rows beyond this size, as in '5 GB'."
+    ),
     click.option("--history", type=Length(), help="Tables: keep replaced rows for this long."),
     click.option("--tombstones", type=Length(), help="Tables: keep deletes for this long."),
     click.option(

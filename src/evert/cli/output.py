@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
 import unicodedata
@@ -15,6 +16,7 @@ from evert.cli.values import cell, dumps
 
 _NARROWEST = 8
 _GAP = "  "
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 def answer(value: Mapping[str, Any], text: str) -> None:
@@ -157,15 +159,13 @@ def sized(count: int) -> str:
     ('900 B', '5.3 MB')
     """
     if count < 1000:
-        return f"{count} B"
-    number = float(count)
-    for unit in ("kB", "MB", "GB", "TB", "PB"):
-        number /= 1000
-        if number < 1000:
-            break
-    return f"{number:.1f} {unit}"
+        return f"{count} {_UNITS[0]}"
+    power = min(int(math.log10(count)) // 3, len(_UNITS) - 1)
+    return f"{count / 1000**power:.1f} {_UNITS[power]}"
 
 
 def _numeric(values: Iterable[Any]) -> bool:
     found = [value for value in values if value is not None]
-    return bool(found) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in found)
+    return bool(found) and all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in found
+    )

@@ -53,9 +53,11 @@ def offsets(tx: Transaction, topic: Topic) -> list[tuple[int, int, int]]:
 
 
 def position_before(tx: Transaction, topic: Topic, *, at: int) -> int:
-    """A position after which every row lies that came at this time or later. Rows before it may follow too."""
+    """A position before every row that came at this time or later; some earlier rows may follow it too."""
     (tail,) = tx.one("SELECT max(position) FROM tail WHERE topic = ? AND at < ?", topic.id, at) or (None,)
-    (sealed,) = tx.one("SELECT max(last) FROM segments WHERE topic = ? AND last_at < ?", topic.id, at) or (None,)
+    (sealed,) = tx.one("SELECT max(last) FROM segments WHERE topic = ? AND last_at < ?", topic.id, at) or (
+        None,
+    )
     return max(tail or 0, sealed or 0)
 
 

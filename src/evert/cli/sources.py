@@ -12,6 +12,7 @@ import gzip
 import io
 import os
 import select
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-import click
 import pyarrow as pa
 
 from evert.cli.values import dumps, rows_of
@@ -79,7 +79,9 @@ def format_of(name: str) -> str:
         return "json"
     ending = Path(name.removesuffix(".gz")).suffix.lower()
     if ending not in _ENDINGS:
-        raise Refused(f"cannot tell the format of {name} from its name", hint="give --format json, csv or parquet")
+        raise Refused(
+            f"cannot tell the format of {name} from its name", hint="give --format json, csv or parquet"
+        )
     return _ENDINGS[ending]
 
 
@@ -104,13 +106,13 @@ def blocks(name: str, reading: Reading) -> Iterator[Block]:
 def _opened(name: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     """The stream to read lines from, and the file below it, whose place tells how far we are."""
     if name == STDIN:
-        stream = click.get_binary_stream("stdin")
+        stream = sys.stdin.buffer
         yield stream, stream
         return
     with open(name, "rb") as raw:
         if name.endswith(".gz"):
             with gzip.open(raw, "rb") as unpacked:
-                yield io.BufferedReader(unpacked, 1 << 20), raw  # type: ignore[type-var]
+                yield io.BufferedReader(unpacked, 1 << 20), raw
         else:
             yield raw, raw
 
@@ -269,7 +271,7 @@ def _csv(name: str, lines: Iterator[bytes | None], reading: Reading, delimiter: 
 def _parquet(name: str, reading: Reading) -> Iterator[Block]:
     import pyarrow.parquet as pq
 
-    whole = pa.BufferReader(click.get_binary_stream("stdin").read()) if name == STDIN else name
+    whole = pa.BufferReader(sys.stdin.buffer.read()) if name == STDIN else name
     try:
         with pq.ParquetFile(whole) as file:
             rows = 0

@@ -59,7 +59,13 @@ def topics(ctx: click.Context) -> None:
 )
 @topic_options
 def create(
-    name: str, schema: str | None, table: bool, key: str | None, partitions: int, like: str | None, **options: Any
+    name: str,
+    schema: str | None,
+    table: bool,
+    key: str | None,
+    partitions: int,
+    like: str | None,
+    **options: Any,
 ) -> None:
     """Make the topic NAME with a SCHEMA in Spark's DDL; fine if it is there with the same definition.
 

@@ -18,7 +18,7 @@ from fnmatch import fnmatchcase
 
 from evert.catalog import Catalog, Transaction
 from evert.errors import Fenced, NotFound, Refused
-from evert.log import progress
+from evert.log import deliveries, progress
 from evert.log.assignment import Slot, spread
 from evert.log.follower import Cursor, Extent
 from evert.log.names import folded
@@ -38,7 +38,6 @@ class Subscription:
     topics: tuple[str, ...]
     start: Start
     lease: int
-    since: int
 
 
 @dataclass(frozen=True)
@@ -138,11 +137,15 @@ def _membership(tx: Transaction, mine: Subscription) -> tuple[bool, set[str]]:
     return stale or not there, subscribed
 
 
-def join(tx: Transaction, registry: Registry, mine: Subscription, *, take_over: bool = False) -> None:
-    """Become or stay a member, drop the dead, and spread the partitions over who is there."""
+def join(tx: Transaction, registry: Registry, mine: Subscription, *, first: bool = False) -> None:
+    """Become or stay a member, drop the dead, and spread the partitions over who is there.
+
+    The `first` time it takes over a member's name from whoever has it, and begins the topics that are there
+    where the subscription says. Topics that come later are read from their beginning.
+    """
     sql = 'SELECT session FROM members WHERE "group" = ? AND member = ?'
     before = tx.one(sql, mine.group, mine.member)
-    if before is not None and not take_over:
+    if before is not None and not first:
         _check_session(mine, before[0])
     tx.run(
         'INSERT INTO members ("group", member, session, topics, until) VALUES (?, ?, ?, ?, ?)'
@@ -156,9 +159,9 @@ def join(tx: Transaction, registry: Registry, mine: Subscription, *, take_over: 
     )
     tx.run('DELETE FROM members WHERE "group" = ? AND until <= ?', mine.group, tx.now)
     renewed = mine.member if before is not None and before[0] != mine.session else None
-    for topic in matching(registry.all(tx).values(), mine.topics):
-        start: Start = "earliest" if topic.created > mine.since else mine.start
-        progress.begin(tx, mine.group, topic, "consumer", start)
+    if first:
+        for topic in matching(registry.all(tx).values(), mine.topics):
+            progress.begin(tx, mine.group, topic, "consumer", mine.start)
     _spread(tx, registry, mine.group, renewed)
 
 
@@ -205,6 +208,8 @@ def _spread(tx: Transaction, registry: Registry, group: str, renewed: str | None
     topics = list(registry.all(tx).values())
     for member, patterns in members:
         for topic in matching(topics, json.loads(patterns)):
+            if (topic.id, 0) not in wanted:
+                progress.begin(tx, group, topic, "consumer", "earliest")
             for partition in range(topic.partitions):
                 slot = (topic.id, partition)
                 wanted[slot] = (*wanted.get(slot, ()), member)
@@ -285,34 +290,19 @@ def reset(
     moved = {t.id: progress.targets(reader, t, extents[t.id], to) for t in chosen}
 
     def work(tx: Transaction) -> None:
-        _refuse_live(tx, group, moved, force)
+        live = tx.all('SELECT member FROM members WHERE "group" = ? AND until > ?', group, tx.now)
+        flying = sum(deliveries.forget(tx, group, number, cursors) for number, cursors in moved.items())
+        if (live or flying) and not force:
+            who = f"{len(live)} live members" if live else f"{flying} messages in flight"
+            raise Refused(
+                f"the group {group} has {who}",
+                hint="stop its consumers first, or reset with force, which fences them",
+                group=group,
+            )
+        for table in ("members", "assignments"):
+            tx.run(f'DELETE FROM {table} WHERE "group" = ?', group)
+        _next_generation(tx, group)
         for number, cursors in moved.items():
             progress.store(tx, group, number, cursors)
 
     catalog.write(work)
-
-
-def _refuse_live(
-    tx: Transaction, group: str, moved: Mapping[int, Mapping[int, Cursor]], force: bool
-) -> None:
-    """Refuse a reset under live readers, or fence them."""
-    live = tx.all('SELECT member FROM members WHERE "group" = ? AND until > ?', group, tx.now)
-    flying = 0
-    for topic, cursors in moved.items():
-        for partition, cursor in cursors.items():
-            place = (group, topic, partition, cursor.next)
-            where = '"group" = ? AND topic = ? AND "partition" = ? AND "offset" >= ?'
-            sql = f"SELECT count(*) FROM deliveries WHERE {where} AND state = 'taken' AND due > ?"
-            flying += (tx.one(sql, *place, tx.now) or (0,))[0]
-            tx.run(f"DELETE FROM deliveries WHERE {where} AND state <> 'dead'", *place)
-    if (live or flying) and not force:
-        who = f"{len(live)} live members" if live else f"{flying} messages in flight"
-        raise Refused(
-            f"the group {group} has {who}",
-            hint="stop its consumers first, or reset with force, which fences them",
-            group=group,
-        )
-    if live:
-        tx.run('DELETE FROM members WHERE "group" = ?', group)
-        tx.run('DELETE FROM assignments WHERE "group" = ?', group)
-        _next_generation(tx, group)

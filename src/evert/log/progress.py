@@ -117,6 +117,30 @@ def refuse_lost(group: str, topic: Topic, at: Mapping[int, Cursor], held: Extent
     )
 
 
+def after(rows: pa.RecordBatch | None) -> dict[int, int]:
+    """For each partition that has some of these rows, the offset that follows its last one."""
+    if rows is None:
+        return {}
+    partitions, offsets = (rows.column(name).to_numpy() for name in (PARTITION, OFFSET))
+    last = {p: int(offsets[np.flatnonzero(partitions == p)[-1]]) for p in np.unique(partitions).tolist()}
+    return {partition: offset + 1 for partition, offset in last.items()}
+
+
+def refuse_gap(topic: Topic, at: Mapping[int, Cursor], rows: pa.RecordBatch | None) -> None:
+    """`Expired` if the rows of a stream do not begin where the cursors are: retention came in between."""
+    if rows is None or topic.kind != "stream":
+        return
+    partitions, offsets = (rows.column(name).to_numpy() for name in (PARTITION, OFFSET))
+    for partition in np.unique(partitions).tolist():
+        first = int(offsets[np.argmax(partitions == partition)])
+        if first != at[partition].next:
+            raise Expired(
+                f"offsets {at[partition].next} to {first - 1} of partition {partition} of {topic.name} are gone",
+                topic=topic.name,
+                offset=at[partition].next,
+            )
+
+
 def locate(tx: Transaction, topic: Topic, partition: int, offset: int) -> Position:
     """A position after which the partition's rows from this offset on are found, and few before them."""
     for segment in segments.segments(tx, topic):

@@ -1,7 +1,7 @@
 """Looking for damage: is everything that was committed there, in its place, as it was written?
 
-    offsets.first ─┬─ segment ─┬─ segment ─┬─ tail ─┬─ tail ─┬─ offsets.next      no gap, no overlap
-                   └ file: there, its size, and (deep) its checksum and its count of rows
+offsets.first ─┬─ segment ─┬─ segment ─┬─ tail ─┬─ tail ─┬─ offsets.next      no gap, no overlap
+               └ file: there, its size, and (deep) its checksum and its count of rows
 """
 
 from __future__ import annotations
@@ -184,5 +184,10 @@ def _left_over(tx: Transaction) -> Iterator[Problem]:
 def _damage(error: EvertError, topic: Topic) -> Problem:
     details = error.details
     return Problem(
-        "error", error.message, error.hint or _RESTORE, topic.name, details.get("file"), details.get("position")
+        "error",
+        error.message,
+        error.hint or _RESTORE,
+        topic.name,
+        details.get("file"),
+        details.get("position"),
     )
