@@ -49,7 +49,7 @@ class Load:
     def prepared(self, worker: int) -> Sequence[tuple[int, int]]:
         """The slices of the sequence of bids that a worker appends, over and over: (first, count)."""
         workers = self.processes * self.threads
-        many = max(1, min(2000, MOST_PREPARED // self.batch // workers, self.most_batches))
+        many = max(1, min(500, MOST_PREPARED // self.batch // workers, self.most_batches))
         return [(worker * 10**9 + n * self.batch, self.batch) for n in range(many)]
 
 

@@ -150,7 +150,8 @@ class Consumer:
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
         """Poll one of the own partitions from this offset on; what was polled of it stays uncommitted."""
-        self._fetch(1)
+        self._settle()
+        self._adopt(self._look())
         found = self._log.reader.topic(topic)
         slot = (found.id, partition)
         if slot not in self._owned:
@@ -213,7 +214,7 @@ class Consumer:
         return seen
 
     def _wait(self, seen: Look, deadline: float) -> bool:
-        """Sleep until something is committed, or until the lease wants renewing; False if the time is over."""
+        """Sleep until something is committed or the lease wants renewing; False if the time is over."""
         left = deadline - time.monotonic()
         if left <= 0:
             return False

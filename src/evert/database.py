@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING, Any
 from evert.catalog import SqliteCatalog
 from evert.clock import Clock, SystemClock
 from evert.config import Config
+from evert.consumer import Consumer
+from evert.duration import Duration
 from evert.errors import TimedOut
+from evert.log import groups, lag
 from evert.log.embedded import EmbeddedLog
+from evert.log.groups import GroupInfo
+from evert.log.lag import Lag
+from evert.log.progress import Start, Target
 from evert.log.protocol import Batch
 from evert.log.topic import Kind, Topic, define
+from evert.queue import Queue
 from evert.topics import Stream, Table, handle
 from evert.transaction import Transaction, request_of
 from evert.views.view import View, create, definitions
@@ -137,10 +144,66 @@ class Database:
             raise TimedOut(f"the log is at position {head}, not yet at {position}", position=head)
         return head
 
+    def consumer(
+        self,
+        group: str,
+        topics: str | Sequence[str],
+        *,
+        member: str | None = None,
+        start: Start = "earliest",
+        lease: Duration = "30 seconds",
+    ) -> Consumer:
+        """Join a group that shares the partitions of a topic, of several, or of all that match `"click*"`.
+
+        `start` counts for topics that the group has not read before.
+        """
+        return Consumer(self.catalog, self.log, group, topics, member=member, start=start, lease=lease)
+
+    def queue(
+        self,
+        topic: str,
+        *,
+        group: str = "default",
+        visibility: Duration = "30 seconds",
+        max_attempts: int = 5,
+        ordered: bool = False,
+    ) -> Queue:
+        """A stream as a queue: each message goes to one taker of the group, until it is acknowledged."""
+        return Queue(
+            self.catalog,
+            self.log,
+            topic,
+            group=group,
+            visibility=visibility,
+            max_attempts=max_attempts,
+            ordered=ordered,
+        )
+
+    def groups(self) -> list[GroupInfo]:
+        """The consumer groups and queues, with their live members."""
+        with self.catalog.read() as tx:
+            return groups.infos(tx, self.log.registry)
+
+    def reset(self, group: str, to: Target, *, topic: str | None = None, force: bool = False) -> None:
+        """Let a group go on at `"earliest"`, `"latest"`, after a position, or at a time of ingestion.
+
+        Refused while members are live; `force` fences them.
+        """
+        groups.reset(self.catalog, self.log.registry, self.log.reader, group, to, topic, force)
+
+    def lag(self, topic: str | None = None, group: str | None = None) -> list[Lag]:
+        """How far each group is behind in each partition, with a warning where retention comes close."""
+        return lag.lag(self.catalog, self.log.registry, self.log.reader, topic, group)
+
     def maintain(self) -> None:
         """Do all upkeep now: seal the tail, apply retention, compact, sweep, give space back."""
         while not self.log.keeper.keep(seal_all=True):
             self.clock.sleep(0.05)
+
+    def catalog_files(self) -> set[str]:
+        """The files that the catalog refers to, below the folder."""
+        with self.catalog.read() as tx:
+            return {file for (file,) in tx.all("SELECT file FROM segments")}
 
     def compact(self, name: str) -> int:
         """Compact a table now; how many rows went."""

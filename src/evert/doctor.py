@@ -171,7 +171,9 @@ def _catalog(db: Database, deep: bool) -> Iterator[Check]:
 def _consumers(db: Database) -> Iterator[Check]:
     for lag in db.lag():
         if lag.warning:
-            yield Check("warning", lag.warning, f"see `evert lag {lag.topic}`")
+            yield Check(
+                "warning", f"{lag.group} on {lag.topic}: {lag.warning}", f"see `evert lag {lag.topic}`"
+            )
 
 
 def _failed(error: EvertError) -> Check:

@@ -58,7 +58,8 @@ static enum kind kind_named(const char *name) {
     _exit(97);
 }
 
-__attribute__((constructor)) static void begin(void) {
+/* Called when the library is loaded, and again by a forked child that was given settings of its own. */
+__attribute__((constructor)) void evert_fault_begin(void) {
     const char *dir = getenv("EVERT_FAULT_DIR"), *counter = getenv("EVERT_FAULT_COUNTER");
     const char *at = getenv("EVERT_FAULT_AT"), *log = getenv("EVERT_FAULT_LOG");
     if (!dir || !counter || !realpath(dir, folder)) return;

@@ -17,7 +17,8 @@ from evert.catalog.bell import Bell
 from evert.catalog.locks import WriterLock
 from evert.catalog.steps import FORMAT, STEPS
 from evert.clock import Clock, SystemClock
-from evert.errors import Corrupt, DiskFailed, DiskFull, EvertError, FormatTooNew, NotADatabase, TimedOut
+from evert.disk import disk_errors, full
+from evert.errors import Corrupt, DiskFailed, EvertError, FormatTooNew, NotADatabase, TimedOut
 
 T = TypeVar("T")
 
@@ -106,8 +107,9 @@ class SqliteCatalog:
         self._clock = clock or SystemClock()
         if not self.path.exists() and not create:
             raise NotADatabase(f"{folder} holds no Evert database", hint=f"evert init {folder}")
-        folder.mkdir(parents=True, exist_ok=True)
-        self._start()
+        with disk_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            self._start()
         self._prepare()
         _OPEN.add(self)
 
@@ -322,9 +324,7 @@ def _translated(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         text = str(error)
         if any(words in text for words in _FULL):
-            raise DiskFull(
-                f"no room on the disk of {path}", hint="free some space; appends succeed again then"
-            ) from error
+            raise full(path) from error
         if any(words in text for words in _DAMAGED):
             raise Corrupt(f"{path} is damaged: {text}", hint="restore a backup", file=path.name) from error
         if "locked" in text:

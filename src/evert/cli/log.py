@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import select
-import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,18 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evert.cli.base import Command, complete_topics, session
-from evert.cli.output import Sheet
+from evert.cli.show import check_reader, show_rows
 from evert.cli.sizes import offsets, position_before, position_before_last
 from evert.cli.times import moment
-from evert.cli.values import dumps, rows_of
 from evert.database import Database
 from evert.errors import BadOption, Expired
-from evert.log import segments
+from evert.log.progress import locate
 from evert.log.protocol import Batch
-from evert.log.topic import DELETED, INGESTED_AT, OFFSET, PARTITION, POSITION, Topic
-
-_SYSTEM = (POSITION, PARTITION, OFFSET, INGESTED_AT, DELETED)
-_PIECE = 1_000
+from evert.log.topic import INGESTED_AT, OFFSET, PARTITION, Topic
 
 
 @dataclass(frozen=True)
@@ -78,7 +72,7 @@ def log(
         definitions = [db.definition(name) for name in topics]
         wanted = _begin(db, definitions, Wanted(after, upto, names), from_offset, since, last)
         found = _read(db, [topic.name for topic in definitions], wanted, follow, last)
-        _print(found, {topic.name: topic for topic in definitions}, limit, bare)
+        show_rows(found, {topic.name: topic for topic in definitions}, limit=limit, bare=bare)
 
 
 def _begin(
@@ -101,7 +95,7 @@ def _begin(
         if from_offset is None:
             return wanted
         partition, offset = _offset(from_offset)
-        starts = []
+        starts: list[int] = []
         for topic in topics:
             kept = {number: first for number, first, _ in offsets(tx, topic)}
             if partition is not None and partition not in kept:
@@ -111,8 +105,8 @@ def _begin(
             for number in kept if partition is None else [partition]:
                 if offset < kept[number]:
                     raise _expired(topic, number, offset, kept[number])
-            passed = [s.last for s in segments.segments(tx, topic) if _ends_before(s, partition, offset)]
-            starts.append(max(passed, default=0))
+            parts = kept if partition is None else [partition]
+            starts.extend(locate(tx, topic, number, offset) for number in parts)
         return Wanted(min(starts), wanted.upto, wanted.columns, partition=partition, offset=offset)
 
 
@@ -124,14 +118,6 @@ def _offset(text: str) -> tuple[int | None, int]:
         raise BadOption(
             f"cannot read the offset {text!r}", hint="write 1500, or 2:1500 for partition 2"
         ) from None
-
-
-def _ends_before(segment: segments.Segment, partition: int | None, offset: int) -> bool:
-    """Whether this segment, and so every earlier one, has no row at the offset or after it."""
-    ends = {number: end for number, _, end in segment.spans}
-    if partition is None:
-        return len(ends) == 1 and all(end <= offset for end in ends.values()) and min(ends) == 0
-    return partition in ends and ends[partition] <= offset
 
 
 def _expired(topic: Topic, partition: int, offset: int, kept: int) -> Expired:
@@ -165,7 +151,7 @@ def _read(
             after = max(after, batch.last)
         if not follow or (wanted.upto is not None and db.position >= wanted.upto):
             return
-        _check_reader()
+        check_reader()
 
 
 def _ending(batches: Iterator[Batch], count: int) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -193,55 +179,3 @@ def _chosen(rows: pa.RecordBatch, wanted: Wanted) -> pa.RecordBatch:
             mask = pc.and_(mask, pc.equal(rows.column(PARTITION), wanted.partition))
         rows = rows.filter(mask)
     return rows
-
-
-def _print(
-    found: Iterator[tuple[str, pa.RecordBatch]], topics: dict[str, Topic], limit: int | None, bare: bool
-) -> None:
-    left = limit
-    sheet: Sheet | None = None
-    shown = ""
-    for topic, rows in found:
-        if left is not None:
-            rows = rows.slice(0, left)
-            left -= rows.num_rows
-        for start in range(0, rows.num_rows, _PIECE):
-            piece = _arranged(rows.slice(start, _PIECE), topics[topic], bare)
-            values = rows_of(piece)
-            if session().json:
-                label = {"_topic": topic} if len(topics) > 1 and not bare else {}
-                click.echo("\n".join(dumps(label | row) for row in values))
-                continue
-            if sheet is None or shown != topic:
-                if len(topics) > 1:
-                    click.echo(f"{topic}:" if sheet is None else f"\n{topic}:")
-                sheet, shown = Sheet(piece.schema.names), topic
-            sheet.write([list(row.values()) for row in values])
-        sys.stdout.flush()
-        if left == 0:
-            return
-
-
-def _arranged(rows: pa.RecordBatch, topic: Topic, bare: bool) -> pa.RecordBatch:
-    """The columns in the order in which they are shown: on a screen where and when comes first."""
-    mine = [name for name in rows.schema.names if name not in _SYSTEM]
-    if bare:
-        return rows.select([*mine, DELETED] if topic.kind == "table" else mine)
-    if session().json:
-        return rows
-    system = [name for name in _SYSTEM if name in rows.schema.names]
-    if topic.partitions == 1:
-        system.remove(PARTITION)
-    return rows.select([*system, *mine])
-
-
-def _check_reader() -> None:
-    """While nothing comes: stop if whoever read our output has gone."""
-    try:
-        handle = sys.stdout.fileno()
-    except (OSError, ValueError):
-        return
-    poll = select.poll()
-    poll.register(handle, 0)
-    if any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0)):
-        raise BrokenPipeError

@@ -4,18 +4,42 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, NoReturn
 
 import click
 
-from evert.cli import append, completion, doctor, groups, lag, log, queue, topics, upkeep
 from evert.cli.base import Group
 from evert.cli.failure import report
 from evert.version import __version__
 
+COMMANDS = {
+    "init": "topics",
+    "topics": "topics",
+    "append": "append",
+    "log": "log",
+    "lag": "lag",
+    "groups": "groups",
+    "queue": "queue",
+    "compact": "upkeep",
+    "maintain": "upkeep",
+    "doctor": "doctor",
+    "completion": "completion",
+}
+"""The commands in the order of the help, and the modules of `evert.cli` that they are in."""
+
 
 class Root(Group):
-    """The commands, with one way to fail."""
+    """The commands, each imported when it is asked for, with one way to fail."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"evert.cli.{COMMANDS[cmd_name]}"), cmd_name)
+        return command
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> NoReturn:
         words = list(sys.argv[1:] if args is None else args)
@@ -54,22 +78,6 @@ def evert() -> None:
     echo '{"session": "a", "url": "/"}' | evert --db shop append clicks
     evert --db shop log clicks --follow
     """
-
-
-for command in (
-    topics.init,
-    topics.topics,
-    append.append,
-    log.log,
-    lag.lag,
-    groups.groups,
-    queue.queue,
-    upkeep.compact,
-    upkeep.maintain,
-    doctor.doctor,
-    completion.completion,
-):
-    evert.add_command(command)
 
 
 def main() -> NoReturn:

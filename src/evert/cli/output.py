@@ -33,7 +33,7 @@ def listing(rows: Iterable[Mapping[str, Any]], shown: Sequence[str], *, empty: s
     elif not found:
         click.echo(empty, err=True)
     else:
-        sheet = Sheet(shown)
+        sheet = Sheet(shown, null="-")
         sheet.write([[row[name] for name in shown] for row in found])
 
 
@@ -55,14 +55,15 @@ class Sheet:
     fit, elsewhere nothing is.
     """
 
-    def __init__(self, headers: Sequence[str], *, width: int | None = None) -> None:
+    def __init__(self, headers: Sequence[str], *, width: int | None = None, null: str = "NULL") -> None:
         self._headers = [printable(header) for header in headers]
         self._width = width if width is not None else terminal_width()
+        self._null = null
         self._widths: list[int] = []
         self._right = [False] * len(headers)
 
     def write(self, rows: Sequence[Sequence[Any]]) -> None:
-        texts = [[printable(cell(value)) for value in row] for row in rows]
+        texts = [[self._null if value is None else printable(cell(value)) for value in row] for row in rows]
         first = not self._widths
         if first:
             self._right = [_numeric(row[i] for row in rows) for i in range(len(self._headers))]

@@ -10,10 +10,11 @@ import base64
 import datetime as dt
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 Convert = Callable[[Any], Any]
 
@@ -27,7 +28,14 @@ def rows_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
+def as_json(row: Mapping[str, Any], schema: pa.Schema) -> dict[str, Any]:
+    """One row of Python values as `rows_of` would have it."""
+    return {name: _inner(converter(schema.field(name).type))(value) for name, value in row.items()}
+
+
 def column_of(array: pa.Array) -> list[Any]:
+    if pa.types.is_timestamp(array.type):
+        return _moments(array)
     convert = converter(array.type)
     values = array.to_pylist()
     if convert is None:
@@ -35,8 +43,16 @@ def column_of(array: pa.Array) -> list[Any]:
     return [None if value is None else convert(value) for value in values]
 
 
-def dumps(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+dumps = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+"""A value of `rows_of` as JSON."""
+
+
+def _moments(array: pa.Array) -> list[str | None]:
+    """ISO 8601, also for years that Python's own type does not have."""
+    texts = pc.replace_substring(array.cast(pa.string()), " ", "T", max_replacements=1)
+    whole = pc.replace_substring_regex(texts, r"\.000000(Z?)$", r"\1")
+    found: list[str | None] = whole.to_pylist()
+    return found
 
 
 def cell(value: Any) -> str:

@@ -28,6 +28,8 @@ from evert.log.segments import Segment, Written
 from evert.log.tail import Spans
 from evert.log.topic import PARTITION, Topic
 
+_ADVANCE = "UPDATE state SET head = head + 1, at = CASE WHEN at > ? THEN at ELSE ? END RETURNING head, at"
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -61,8 +63,7 @@ class Appender:
         try:
             position = self._commit(commit, prepared, digest, committed)
         finally:
-            left = [p.written.file for p in prepared if p.written and p.written.file not in committed]
-            self._files.discard(left)
+            self._files.discard(p.written.file for p in prepared if p.written and p.written.file not in committed)
         return position
 
     def _seen(self, commit: Commit, digest: bytes) -> Position | None:
@@ -120,7 +121,7 @@ class Appender:
         kept = [p for p in prepared if self._admitted(tx, p)]
         if prepared and not kept:
             return None
-        row = tx.one("UPDATE state SET head = head + 1, at = max(at, ?) RETURNING head, at", tx.now)
+        row = tx.one(_ADVANCE, tx.now, tx.now)
         assert row is not None
         position, at = row
         for part in kept:

@@ -52,6 +52,8 @@ def _best_move(
     members: tuple[str, ...], parts: Mapping[str, list[Slot]], load: Mapping[str, int]
 ) -> tuple[int, tuple[str, ...], str, str]:
     """The move that evens out the most among slots that the same members want, and by how much."""
-    giver = max((member for member, slots in parts.items() if slots), key=lambda member: (load[member], member))
+    giver = max(
+        (member for member, slots in parts.items() if slots), key=lambda member: (load[member], member)
+    )
     taker = min(members, key=lambda member: (load[member], member))
     return load[giver] - load[taker], members, giver, taker

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from evert.catalog import Catalog, Transaction
+from evert.disk import disk_errors
 from evert.errors import Fenced
 
 LEASE = 10 * 60 * 1_000_000
@@ -32,7 +33,8 @@ class Files:
     def announce(self, room: str) -> str:
         """A new name in a room (a folder below the database's), held for us for a while."""
         file = f"{room}/{uuid.uuid4().hex}.parquet"
-        make_folder(self.folder, room)
+        with disk_errors(self.folder / room):
+            make_folder(self.folder, room)
         self._catalog.write(
             lambda tx: tx.run("INSERT INTO announcements VALUES (?, ?, ?)", file, self.owner, tx.now + LEASE)
         )
@@ -54,11 +56,21 @@ class Files:
             raise _revoked(file)
 
     def discard(self, files: Iterable[str]) -> None:
-        """Give up files that were announced and will not be committed."""
+        """Give up files that were announced and will not be committed.
+
+        A commit that failed may yet turn out to have happened. Then the file is no longer announced, and stays.
+        """
         names = list(files)
-        if names:
-            self._catalog.write(lambda tx: [to_garbage(tx, file) for file in names])
-            self.sweep()
+        if not names:
+            return
+
+        def work(tx: Transaction) -> None:
+            for file in names:
+                if tx.run("DELETE FROM announcements WHERE file = ? AND owner = ?", file, self.owner):
+                    to_garbage(tx, file)
+
+        self._catalog.write(work)
+        self.sweep()
 
     def sweep(self) -> int:
         """Revoke announcements that are over and remove what no commit refers to; how many files went."""
@@ -71,8 +83,9 @@ class Files:
         names = self._catalog.write(revoke)
         if not names:
             return 0
-        for room in {remove(self.path(file)) for file in names}:
-            sync_folder(room)
+        with disk_errors(self.folder):
+            for room in {remove(self.path(file)) for file in names}:
+                sync_folder(room)
 
         def forget(tx: Transaction) -> None:
             for file in names:

@@ -44,13 +44,21 @@ def admit(tx: Transaction, topic: Topic, options_text: str, rows: int, size: int
 
 
 def backlog(tx: Transaction, topic: Topic) -> int | None:
-    """How many rows the slowest consumer group is behind; None if there is no group."""
+    """How many rows the slowest consumer group is behind; None if there is no group.
+
+    Of a queue, messages that are taken and not acknowledged count too; dead letters do not.
+    """
     rows = tx.all(
-        'SELECT sum(o.next - CASE WHEN c.next > o.first THEN c.next ELSE o.first END) FROM consumed c JOIN offsets o ON o.topic = c.topic'
-        ' AND o."partition" = c."partition" WHERE c.topic = ? GROUP BY c."group"',
+        'SELECT c."group", sum(o.next - CASE WHEN c.next > o.first THEN c.next ELSE o.first END)'
+        ' FROM consumed c JOIN offsets o ON o.topic = c.topic AND o."partition" = c."partition"'
+        ' WHERE c.topic = ? GROUP BY c."group"',
         topic.id,
     )
-    return max((behind for (behind,) in rows), default=None)
+    sql = """SELECT count(*) FROM deliveries WHERE "group" = ? AND topic = ? AND state <> 'dead'"""
+    return max(
+        (behind + (tx.one(sql, group, topic.id) or (0,))[0] for group, behind in rows),
+        default=None,
+    )
 
 
 def stored_bytes(tx: Transaction, topic: Topic) -> int:

@@ -83,7 +83,11 @@ class Follower:
         nexts = np.full(self._topic.partitions, NEVER)
         for partition, cursor in cursors.items():
             nexts[partition] = cursor.next
-        return self._collect(nexts, extent, most)
+        try:
+            return self._collect(nexts, extent, most)
+        except BaseException:
+            self._floor = {}
+            raise
 
     def _restart(self, after: Position, extent: Extent) -> None:
         after = max(after, extent.gone)

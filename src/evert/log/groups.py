@@ -172,7 +172,9 @@ def leave(tx: Transaction, registry: Registry, mine: Subscription) -> None:
         _spread(tx, registry, mine.group, None)
 
 
-def commit(tx: Transaction, mine: Subscription, claims: Mapping[Slot, Claim], names: Mapping[int, str]) -> None:
+def commit(
+    tx: Transaction, mine: Subscription, claims: Mapping[Slot, Claim], names: Mapping[int, str]
+) -> None:
     """Store how far the partitions are read, if all of them are still this member's under these tokens."""
     sql = 'SELECT topic, "partition", token FROM assignments WHERE "group" = ? AND member = ?'
     tokens = {(topic, partition): token for topic, partition, token in tx.all(sql, mine.group, mine.member)}
@@ -180,7 +182,7 @@ def commit(tx: Transaction, mine: Subscription, claims: Mapping[Slot, Claim], na
         if tokens.get(slot) != claim.token:
             name = names.get(slot[0], str(slot[0]))
             raise Fenced(
-                f"partition {slot[1]} of {name} no longer belongs to the member {mine.member} of {mine.group}",
+                f"partition {slot[1]} of {name} no longer belongs to {mine.member} of the group {mine.group}",
                 hint="nothing was committed; poll again, it starts at the last commit",
                 topic=name,
                 group=mine.group,
@@ -221,17 +223,15 @@ def _spread(tx: Transaction, registry: Registry, group: str, renewed: str | None
     if not moved and not ended:
         return
     token = _next_generation(tx, group)
-    for topic, partition in ended:
-        sql = 'DELETE FROM assignments WHERE "group" = ? AND topic = ? AND "partition" = ?'
-        tx.run(sql, group, topic, partition)
-    for (topic, partition), member in moved.items():
+    for slot in ended:
+        tx.run('DELETE FROM assignments WHERE "group" = ? AND topic = ? AND "partition" = ?', group, *slot)
+    for slot, member in moved.items():
         tx.run(
             "INSERT INTO assignments VALUES (?, ?, ?, ?, ?)"
             ' ON CONFLICT ("group", topic, "partition") DO UPDATE'
             " SET member = excluded.member, token = excluded.token",
             group,
-            topic,
-            partition,
+            *slot,
             member,
             token,
         )
@@ -253,24 +253,37 @@ def infos(tx: Transaction, registry: Registry) -> list[GroupInfo]:
     members: dict[str, list[MemberInfo]] = {}
     sql = 'SELECT "group", member, until FROM members WHERE until > ? ORDER BY "group", member'
     for group, member, until in tx.all(sql, tx.now):
-        sql = 'SELECT topic, "partition" FROM assignments WHERE "group" = ? AND member = ? ORDER BY topic, "partition"'
+        sql = 'SELECT topic, "partition" FROM assignments WHERE "group" = ? AND member = ? ORDER BY 1, 2'
         owned: dict[str, list[int]] = {}
         for topic, partition in tx.all(sql, group, member):
             owned.setdefault(names[topic], []).append(partition)
         members.setdefault(group, []).append(MemberInfo(member, owned, (until - tx.now) / 1_000_000))
     kinds: dict[str, set[str]] = {group: {"consumer"} for group in members}
     topics: dict[str, list[str]] = {}
-    for group, topic, kind in tx.all('SELECT DISTINCT "group", topic, kind FROM consumed ORDER BY "group", topic'):
+    for group, topic, kind in tx.all(
+        'SELECT DISTINCT "group", topic, kind FROM consumed ORDER BY "group", topic'
+    ):
         kinds.setdefault(group, set()).add(kind)
         topics.setdefault(group, []).append(names[topic])
     return [
-        GroupInfo(group, ", ".join(sorted(kinds[group])), tuple(members.get(group, ())), tuple(topics.get(group, ())))
+        GroupInfo(
+            group,
+            ", ".join(sorted(kinds[group])),
+            tuple(members.get(group, ())),
+            tuple(topics.get(group, ())),
+        )
         for group in sorted(kinds)
     ]
 
 
 def reset(
-    catalog: Catalog, registry: Registry, reader: LogReader, group: str, to: Target, topic: str | None, force: bool
+    catalog: Catalog,
+    registry: Registry,
+    reader: LogReader,
+    group: str,
+    to: Target,
+    topic: str | None,
+    force: bool,
 ) -> None:
     """Move a group's cursors. Live members stop it, unless forced: then they are fenced.
 

@@ -72,18 +72,15 @@ def begin(tx: Transaction, group: str, topic: Topic, kind: Kind, start: Start) -
         return
     held = extent(tx, topic)
     for partition, first in held.firsts.items():
-        if start == "latest":
-            cursor = Cursor(held.ends[partition], held.head)
-        else:
-            cursor = Cursor(first, held.gone)
+        ends = Cursor(held.ends[partition], held.head)
+        cursor = ends if start == "latest" else Cursor(first, held.gone)
         sql = "INSERT INTO consumed VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
         tx.run(sql, group, topic.id, partition, kind, cursor.next, cursor.position, tx.now)
 
 
 def store(tx: Transaction, group: str, topic: int, moved: Mapping[int, Cursor]) -> None:
-    sql = (
-        'UPDATE consumed SET next = ?, position = ?, at = ? WHERE "group" = ? AND topic = ? AND "partition" = ?'
-    )
+    where = '"group" = ? AND topic = ? AND "partition" = ?'
+    sql = f"UPDATE consumed SET next = ?, position = ?, at = ? WHERE {where}"
     for partition, cursor in moved.items():
         tx.run(sql, cursor.next, cursor.position, tx.now, group, topic, partition)
 
@@ -132,12 +129,12 @@ def refuse_gap(topic: Topic, at: Mapping[int, Cursor], rows: pa.RecordBatch | No
         return
     partitions, offsets = (rows.column(name).to_numpy() for name in (PARTITION, OFFSET))
     for partition in np.unique(partitions).tolist():
-        first = int(offsets[np.argmax(partitions == partition)])
-        if first != at[partition].next:
+        wanted, first = at[partition].next, int(offsets[np.argmax(partitions == partition)])
+        if first != wanted:
             raise Expired(
-                f"offsets {at[partition].next} to {first - 1} of partition {partition} of {topic.name} are gone",
+                f"offsets {wanted} to {first - 1} of partition {partition} of {topic.name} are gone",
                 topic=topic.name,
-                offset=at[partition].next,
+                offset=wanted,
             )
 
 
@@ -183,9 +180,7 @@ def first_rows(
     return found
 
 
-def targets(
-    reader: LogReader, topic: Topic, held: Extent, to: Target
-) -> dict[int, Cursor]:
+def targets(reader: LogReader, topic: Topic, held: Extent, to: Target) -> dict[int, Cursor]:
     """The cursors that a reset asks for; it reads the log where they are not at one of its ends."""
     if to == "earliest":
         return {p: Cursor(first, held.gone) for p, first in held.firsts.items()}

@@ -12,6 +12,7 @@ import mmap
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -21,7 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evert.catalog import Transaction
-from evert.errors import Corrupt, DiskFailed, DiskFull
+from evert.disk import disk_errors
+from evert.errors import Corrupt, EvertError, Fenced
 from evert.log.files import Files, sync
 from evert.log.tail import Spans
 from evert.log.topic import INGESTED_AT, OFFSET, POSITION, Topic
@@ -64,21 +66,21 @@ def write(files: Files, topic: Topic, tables: Iterable[pa.Table], schema: pa.Sch
     file = files.announce(f"log/{topic.id}")
     path = files.path(file)
     try:
-        rows = 0
-        with pq.ParquetWriter(path, schema, **_writing(schema)) as writer:
-            for table in tables:
-                if rows:
-                    files.renew(file)
-                writer.write_table(table, row_group_size=ROW_GROUP)
-                rows += table.num_rows
-        sync(path)
-        return Written(file, rows, path.stat().st_size, checksum_of(path))
-    except BaseException as error:
-        try:
+        with disk_errors(path):
+            rows = 0
+            with pq.ParquetWriter(path, schema, **_writing(schema)) as writer:
+                for table in tables:
+                    if rows:
+                        files.renew(file)
+                    writer.write_table(table, row_group_size=ROW_GROUP)
+                    rows += table.num_rows
+            sync(path)
+            return Written(file, rows, path.stat().st_size, checksum_of(path))
+    except FileNotFoundError as error:
+        raise Fenced(f"{file} was removed while it was written", hint="append again") from error
+    except BaseException:
+        with suppress(EvertError):
             files.discard([file])
-        finally:
-            if isinstance(error, OSError):
-                raise _disk_error(error, path) from error
         raise
 
 
@@ -218,9 +220,3 @@ def _segment(topic: Topic, row: tuple[Any, ...]) -> Segment:
 def _row_checksum(topic: int, s: Segment) -> int:
     place = (topic, s.first, s.last, s.first_at, s.last_at, s.schema, s.rows, s.bytes, s.spans, s.stamped)
     return zlib.crc32(repr((*place, s.file, s.file_checksum)).encode())
-
-
-def _disk_error(error: OSError, path: Path) -> DiskFull | DiskFailed:
-    if error.errno in (28, 122):
-        return DiskFull(f"no room on the disk of {path.parent}", hint="free some space; appends succeed again then")
-    return DiskFailed(f"the disk of {path.parent} failed: {error.strerror or error}", file=path.name)
