@@ -63,6 +63,22 @@ def measure(store: Store, load: Load) -> Measured:
     return whole
 
 
+def fill(store: Store, events: int) -> Expected:
+    """Append so many bids, no two the same; the clock is not looked at."""
+    store.create()
+    (writer,) = store.writers(1)
+    stored = Expected()
+    for first in range(0, events, store.batch):
+        batch = bids(first, min(store.batch, events - first))
+        writer.append(store.inputs(batch))
+        stored.events += batch.num_rows
+        stored.price += int(batch["price"].to_numpy().sum())
+        stored.last = batch.slice(batch.num_rows - 1).to_pylist()
+    writer.close()
+    stored.first = bids(0, 1).to_pylist()
+    return stored
+
+
 def _in_processes(store: Store, load: Load) -> list[Measured]:
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(load.processes), context.Queue()

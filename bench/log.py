@@ -101,9 +101,8 @@ class Bench:
         stores = {name: self.store(name) for name in self.names(*PEERS)}
         evert_store = Evert(self._folder / "evert-read", FILL_BATCH, background=False)
         stores = {"evert": evert_store, **stores}
-        load = Load(FILL_BATCH, seconds=3600, most_events=self.options.events)
         try:
-            filled = {name: appending.measure(store, load).stored for name, store in stores.items()}
+            filled = {name: appending.fill(store, self.options.events) for name, store in stores.items()}
             cases = {name: (report.READ, store) for name, store in stores.items() if name != "jsonl"}
             self._read({**cases, "evert": (report.READ_TAIL, evert_store)}, filled)
             evert_store.seal()

@@ -253,17 +253,8 @@ class Consumer:
     def _read(self, topic: Topic, seen: Look, most: int) -> Piece:
         cursors = {p: cursor for (number, p), cursor in self._cursors.items() if number == topic.id}
         held = seen.extents[topic.id]
-        progress.refuse_lost(self.group, topic, cursors, held)
         follower = self._followers.setdefault(topic.id, Follower(self._log.reader, topic))
-        try:
-            piece = follower.rows(cursors, held, most)
-            progress.refuse_gap(topic, cursors, piece.rows)
-            return piece
-        except Expired:
-            del self._followers[topic.id]
-            with self._catalog.read() as tx:
-                progress.refuse_lost(self.group, topic, cursors, progress.extent(tx, topic))
-            raise
+        return progress.advance(self._catalog, self.group, topic, follower, cursors, held, most)
 
     def _note(self, topic: Topic, piece: Piece) -> None:
         """The piece is given: move the cursors, and claim what is to be committed."""

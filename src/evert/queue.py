@@ -15,7 +15,7 @@ import pyarrow as pa
 from evert.catalog import Catalog
 from evert.catalog import Transaction as CatalogTransaction
 from evert.duration import Duration, microseconds
-from evert.errors import BadOption, Expired, Refused
+from evert.errors import BadOption, Refused
 from evert.log import deliveries, progress
 from evert.log.deliveries import Delivery, Place, Stats
 from evert.log.embedded import EmbeddedLog
@@ -223,18 +223,10 @@ class Queue:
         self, place: Place, cursors: dict[int, Cursor], held: Extent, most: int
     ) -> tuple[list[tuple[Delivery, dict[str, Any]]], Position]:
         """The next rows that nobody has taken, each as it would be stored and as the user sees it."""
-        progress.refuse_lost(place.group, place.topic, cursors, held)
         schema = place.topic.readable(None)
         if self._follower is None or self._schema != schema:
             self._follower, self._schema = Follower(self._log.reader, place.topic), schema
-        try:
-            piece = self._follower.rows(cursors, held, most)
-            progress.refuse_gap(place.topic, cursors, piece.rows)
-        except Expired:
-            self._follower = None
-            with self._catalog.read() as tx:
-                progress.refuse_lost(place.group, place.topic, cursors, progress.extent(tx, place.topic))
-            raise
+        piece = progress.advance(self._catalog, place.group, place.topic, self._follower, cursors, held, most)
         if piece.rows is None:
             return [], piece.complete
         if piece.rows.schema != schema:
@@ -323,7 +315,9 @@ def _receipts(messages: Receipts) -> list[tuple[int, int, str]]:
         text = message if isinstance(message, str) else message.receipt
         try:
             partition, offset, receipt = text.split(".")
-            found[text] = (int(partition), int(offset), uuid.UUID(receipt).hex)
+            found[text] = (int(partition), int(offset), receipt)
         except ValueError:
-            raise BadOption(f"{text!r} is no receipt") from None
+            receipt = ""
+        if not receipt:
+            raise BadOption(f"{text!r} is no receipt")
     return list(found.values())

@@ -86,7 +86,7 @@ class Follower:
         try:
             return self._collect(nexts, extent, most)
         except BaseException:
-            self._floor = {}
+            self.forget()
             raise
 
     def _restart(self, after: Position, extent: Extent) -> None:
@@ -96,24 +96,29 @@ class Follower:
         self._upto = extent.head
         self._batches = self._reader.read([self._topic.name], after, extent.head, None)
 
-    def _load(self, head: Position) -> bool:
+    def forget(self) -> None:
+        """Begin again at the cursors of the next call."""
+        self._floor = {}
+
+    def _load(self, extent: Extent) -> bool:
         """Another batch, if there is one up to the head."""
         while True:
             for batch in self._batches:
                 if batch.rows.num_rows:
                     self._ahead.append(_Loaded(batch.rows))
                     return True
-            if self._upto >= head:
+            if self._upto >= extent.head:
                 return False
-            self._batches = self._reader.read([self._topic.name], self._upto, head, None)
-            self._upto = head
+            after = max(self._upto, extent.gone)
+            self._batches = self._reader.read([self._topic.name], after, extent.head, None)
+            self._upto = extent.head
 
     def _collect(self, nexts: np.ndarray, extent: Extent, most: int) -> Piece:
         found: list[pa.RecordBatch] = []
         left = most
         index, at = 0, self._start
         while True:
-            if index == len(self._ahead) and not self._load(extent.head):
+            if index == len(self._ahead) and not self._load(extent):
                 return Piece(_joined(found), self._upto)
             loaded = self._ahead[index]
             if at >= len(loaded.offsets):

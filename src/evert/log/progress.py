@@ -14,10 +14,10 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from evert.catalog import Transaction
+from evert.catalog import Catalog, Transaction
 from evert.errors import BadOption, Expired, Refused
 from evert.log import segments, tail
-from evert.log.follower import Cursor, Extent
+from evert.log.follower import Cursor, Extent, Follower, Piece
 from evert.log.protocol import Position
 from evert.log.reader import LogReader
 from evert.log.topic import INGESTED_AT, OFFSET, PARTITION, POSITION, Topic
@@ -123,7 +123,34 @@ def after(rows: pa.RecordBatch | None) -> dict[int, int]:
     return {partition: offset + 1 for partition, offset in last.items()}
 
 
-def refuse_gap(topic: Topic, at: Mapping[int, Cursor], rows: pa.RecordBatch | None) -> None:
+def advance(
+    catalog: Catalog,
+    group: str,
+    topic: Topic,
+    follower: Follower,
+    at: Mapping[int, Cursor],
+    held: Extent,
+    most: int,
+) -> Piece:
+    """The next rows at the cursors, without any left out: `Expired` says what was lost.
+
+    Retention may run beside it. What it took while we read is a loss only if it was ours to read.
+    """
+    refuse_lost(group, topic, at, held)
+    try:
+        piece = follower.rows(at, held, most)
+        _refuse_gap(topic, at, piece.rows)
+    except Expired:
+        with catalog.read() as tx:
+            now = extent(tx, topic)
+        refuse_lost(group, topic, at, now)
+        follower.forget()
+        piece = follower.rows(at, now, most)
+        _refuse_gap(topic, at, piece.rows)
+    return piece
+
+
+def _refuse_gap(topic: Topic, at: Mapping[int, Cursor], rows: pa.RecordBatch | None) -> None:
     """`Expired` if the rows of a stream do not begin where the cursors are: retention came in between."""
     if rows is None or topic.kind != "stream":
         return
