@@ -111,7 +111,7 @@ def completed(words: str, folder: str) -> list[str]:
         PROGRAM, capture_output=True, text=True, timeout=60, env={**os.environ, **given, "EVERT_DB": folder}
     )
     assert done.stderr == ""
-    return [line.partition(",")[2] for line in done.stdout.splitlines()]
+    return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
 
 
 def test_the_shell_completes_commands_and_topics(topic: Shell) -> None:

@@ -10,10 +10,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import os
-import select
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +19,7 @@ from typing import IO
 
 import pyarrow as pa
 
+from evert.cli.lines import Held, Quiet, Records, arriving
 from evert.cli.values import dumps, rows_of
 from evert.errors import BadRow, Refused
 from evert.log import decode
@@ -29,9 +27,6 @@ from evert.log.rows import to_table
 from evert.log.schema import Schema
 
 STDIN = "-"
-PATIENCE = 0.2
-"""How many seconds a row from a live pipe waits for more."""
-
 SetAside = Callable[[str, int, str, str], None]
 """Takes the file, the number of the line, the line, and why it does not fit."""
 
@@ -92,7 +87,7 @@ def blocks(name: str, reading: Reading) -> Iterator[Block]:
         yield from _parquet(name, reading)
         return
     with _opened(name) as (stream, raw):
-        lines = _arriving(stream) if name == STDIN and reading.live else iter(stream)
+        lines = arriving(stream) if name == STDIN and reading.live else iter(stream)
         if form == "csv":
             delimiter = reading.delimiter or ("\t" if name.removesuffix(".gz").endswith(".tsv") else ",")
             pieces = _csv(name, lines, reading, delimiter)
@@ -117,67 +112,12 @@ def _opened(name: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
             yield raw, raw
 
 
-def _arriving(stream: IO[bytes]) -> Iterator[bytes | None]:
-    """Lines as they come in, and None every now and then, so that somebody looks at what has come."""
-    try:
-        handle = stream.fileno()
-    except (OSError, ValueError):
-        yield from stream
-        return
-    rest: list[bytes] = []
-    while True:
-        if select.select([handle], [], [], PATIENCE / 2)[0]:
-            piece = os.read(handle, 1 << 20)
-            if not piece:
-                break
-            for line in io.BytesIO(piece):
-                rest.append(line)
-                if line.endswith(b"\n"):
-                    yield b"".join(rest)
-                    rest = []
-        yield None
-    if rest:
-        yield b"".join(rest)
-
-
-class _Held:
-    """Lines on their way into a block."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._since = 0.0
-        self._records = 0
-        self.first = 1
-        self.lines: list[bytes] = []
-
-    def add(self, record: list[bytes]) -> bool:
-        """Take one record; whether the block is full now."""
-        if not self.lines:
-            self._since = time.monotonic()
-        self.lines.extend(record)
-        self._records += 1
-        return self._records >= self._size
-
-    def waited(self) -> bool:
-        return bool(self.lines) and time.monotonic() - self._since >= PATIENCE
-
-    def take(self) -> tuple[int, list[bytes]]:
-        """The number of the first line and the lines; begin another block."""
-        first, lines = self.first, self.lines
-        self.skip(len(lines))
-        self.lines, self._records = [], 0
-        return first, lines
-
-    def skip(self, lines: int) -> None:
-        self.first += lines
-
-
 Pieces = Iterator[tuple[tuple[pa.Table, ...], int]]
 """The tables of a block and the number of its last line."""
 
 
 def _json(name: str, lines: Iterator[bytes | None], reading: Reading) -> Pieces:
-    held = _Held(reading.size)
+    held = Held(reading.size)
 
     def decoded() -> tuple[tuple[pa.Table, ...], int]:
         first, block = held.take()
@@ -198,36 +138,10 @@ def _json(name: str, lines: Iterator[bytes | None], reading: Reading) -> Pieces:
         yield decoded()
 
 
-class _Quiet(Exception):  # noqa: N818
-    """Nothing more has come, and no record is half read."""
-
-
-class _Records:
-    """The lines below a CSV reader, kept until the record that they make up is read."""
-
-    def __init__(self, lines: Iterator[bytes | None]) -> None:
-        self._lines = lines
-        self.record: list[bytes] = []
-
-    def __iter__(self) -> _Records:
-        return self
-
-    def __next__(self) -> str:
-        while (line := next(self._lines)) is None:
-            if not self.record:
-                raise _Quiet
-        self.record.append(line)
-        return line.decode("utf-8", "surrogateescape")
-
-    def take(self) -> list[bytes]:
-        record, self.record = self.record, []
-        return record
-
-
 def _csv(name: str, lines: Iterator[bytes | None], reading: Reading, delimiter: str) -> Pieces:
-    source = _Records(lines)
+    source = Records(lines)
     reader = csv.reader(source, delimiter=delimiter, strict=True)
-    held = _Held(reading.size)
+    held = Held(reading.size)
     head: list[bytes] | None = None if reading.header else []
 
     def decoded() -> tuple[tuple[pa.Table, ...], int]:
@@ -252,7 +166,7 @@ def _csv(name: str, lines: Iterator[bytes | None], reading: Reading, delimiter: 
             next(reader)
         except StopIteration:
             break
-        except _Quiet:
+        except Quiet:
             if held.waited():
                 yield decoded()
             continue
