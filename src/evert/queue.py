@@ -26,6 +26,7 @@ from evert.log.topic import INGESTED_AT, OFFSET, PARTITION, POSITION, Topic
 from evert.transaction import Transaction
 
 LOOK_AGAIN = 0.1
+HELD_AHEAD = 64
 WIDEST_WINDOW = 1_000
 
 
@@ -95,7 +96,10 @@ class Queue:
         return self._options[0]
 
     def take(self, n: int = 1, *, timeout: float = 0.0) -> list[Message]:
-        """Up to `n` messages, as many as are there; waits for the first one for at most `timeout` seconds."""
+        """Up to `n` messages; waits for the first one for at most `timeout` seconds.
+
+        An ordered queue may give fewer although more are there, if many are held behind their keys.
+        """
         if n < 1:
             raise BadOption(f"take at least one message, not {n!r}")
         deadline = time.monotonic() + timeout
@@ -189,7 +193,7 @@ class Queue:
 
         In an ordered queue rows that are held are looked past, further at each try.
         """
-        window = most
+        window = most + (HELD_AHEAD if self._options[1] else 0)
         while True:
             with self._catalog.read() as tx:
                 place = self._place(tx)
