@@ -10,24 +10,17 @@ from bench.evert_store import TOPIC, Evert
 from bench.report import READ_SPARK, Report
 from bench.stores import Expected
 
+from evert.errors import EvertError
+
 
 def measure_spark(report: Report, store: Evert, expected: Expected, repeat: int) -> None:
     """The second and later runs of one session count: the first one pays for the start of the JVM's code."""
     try:
-        read_topic = importlib.import_module("evert.epoch.spark").read_topic
-        from pyspark.sql import SparkSession
-    except (ImportError, AttributeError) as missing:
-        report.skip(READ_SPARK, store.name, f"there is no such reader here: {missing}")
+        reader = importlib.import_module("evert.epoch.spark")
+        read_topic, spark = reader.read_topic, reader.session()
+    except (ImportError, AttributeError, EvertError) as missing:
+        report.skip(READ_SPARK, store.name, f"Spark cannot be had: {missing}")
         return
-    spark = (
-        SparkSession.builder.master("local[*]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
     try:
         runs = [_read(read_topic, spark, store, expected) for _ in range(1 + repeat)]
     finally:

@@ -48,6 +48,7 @@ class Database:
         self.clock = clock or SystemClock()
         self.catalog = SqliteCatalog(path, clock=self.clock, create=create)
         self.log = EmbeddedLog(self.catalog, path, config)
+        self._known: dict[str, Topic] = {}
         self._running: Runner | None = None
 
     def stream(
@@ -91,7 +92,13 @@ class Database:
 
     def definition(self, name: str) -> Topic:
         """The topic as it is defined now."""
-        return self.log.reader.topic(name)
+        topic = self.log.reader.topic(name)
+        self._known[name] = topic
+        return topic
+
+    def known(self, name: str) -> Topic:
+        """The topic as it was when this object looked last."""
+        return self._known.get(name) or self.definition(name)
 
     def alter(self, name: str, schema: str | None = None, **options: Any) -> None:
         """Change a topic: add nullable columns, widen numbers, set options."""

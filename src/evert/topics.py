@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from evert.errors import Refused, UnknownTopic
 from evert.log.topic import Options, Topic
-from evert.transaction import Transaction
+from evert.transaction import Transaction, request_of
 
 if TYPE_CHECKING:
     from evert.database import Database
@@ -62,18 +63,35 @@ class TopicHandle:
 
     def _write(
         self,
-        fill: Callable[[Transaction], None],
+        fill: Callable[[Transaction, str, Any], None],
+        rows: Any,
         request_id: str | None,
         producer: str | None,
         sequence: int | None,
         unmoved_since: int | None,
         unmoved_key: Any,
     ) -> int | None:
-        tx = self._db.transaction(request_id=request_id, producer=producer, sequence=sequence)
-        fill(tx)
-        if unmoved_since is not None:
-            tx.require_unmoved(self.name, unmoved_since, key=unmoved_key)
-        return tx.commit()
+        """Commit rows under the definition known from before; if they do not fit, look whether it has changed.
+
+        Rows that can be gone through only once are checked against the present definition right away.
+        """
+
+        def attempt(find: Callable[[str], Topic]) -> int | None:
+            tx = Transaction(self._db.log, find, request_of(request_id, producer, sequence))
+            fill(tx, self.name, rows)
+            if unmoved_since is not None:
+                tx.require_unmoved(self.name, unmoved_since, key=unmoved_key)
+            return tx.commit()
+
+        if hasattr(rows, "__next__"):
+            return attempt(self._db.definition)
+        known = self._db.known(self.name)
+        try:
+            return attempt(self._db.known)
+        except (Refused, UnknownTopic):
+            if self._db.definition(self.name) == known:
+                raise
+        return attempt(self._db.known)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
@@ -99,7 +117,7 @@ class Stream(TopicHandle):
         `unmoved_key` of it, has no row after that position. None is returned if flow control dropped the rows.
         """
         return self._write(
-            lambda tx: tx.append(self.name, rows), request_id, producer, sequence, unmoved_since, unmoved_key
+            Transaction.append, rows, request_id, producer, sequence, unmoved_since, unmoved_key
         )
 
 
@@ -118,7 +136,7 @@ class Table(TopicHandle):
     ) -> int | None:
         """Insert rows, or replace the ones of the same key. See `Stream.append` for the options."""
         return self._write(
-            lambda tx: tx.upsert(self.name, rows), request_id, producer, sequence, unmoved_since, unmoved_key
+            Transaction.upsert, rows, request_id, producer, sequence, unmoved_since, unmoved_key
         )
 
     def delete(
@@ -133,7 +151,7 @@ class Table(TopicHandle):
     ) -> int | None:
         """Delete by key: a value, a tuple, a dict, or many of them. An absent key is fine."""
         return self._write(
-            lambda tx: tx.delete(self.name, keys), request_id, producer, sequence, unmoved_since, unmoved_key
+            Transaction.delete, keys, request_id, producer, sequence, unmoved_since, unmoved_key
         )
 
     def compact(self) -> int:

@@ -65,7 +65,10 @@ class Transaction:
         if self._done:
             raise Refused("the transaction is over", hint="begin another with db.transaction()")
         self._done = True
-        writes = tuple(Write(topic, pa.concat_tables(parts)) for topic, parts in self._rows.values())
+        writes = tuple(
+            Write(topic, parts[0] if len(parts) == 1 else pa.concat_tables(parts))
+            for topic, parts in self._rows.values()
+        )
         self.position = self._log.append(
             Commit(writes, tuple(self._guards), self._request, tuple(self._also))
         )

@@ -156,3 +156,24 @@ def test_a_forked_child_has_its_own_connections(folder):
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         facts.append([{"who": "parent", "n": 2}])
     assert Counter(row["who"] for row in facts_of(folder)) == {"parent": 3, "child": 1}
+
+
+def test_a_handle_notices_that_its_topic_was_changed_or_made_anew_by_another(folder):
+    with evert.open(folder, background=False) as mine, evert.open(folder, background=False) as other:
+        facts = mine.topic("facts")
+        facts.append({"who": "x", "n": 1})
+        other.alter("facts", "who STRING, n BIGINT, sent DOUBLE, note STRING")
+        facts.append({"who": "x", "n": 2**40, "note": "new"})
+        other.drop("facts")
+        other.stream("facts", "other INT")
+        facts.append({"other": 5})
+        assert [row["other"] for batch in facts.read() for row in batch.to_pylist()] == [5]
+
+
+def test_rows_from_a_generator_are_appended_once_though_the_topic_changed(folder):
+    with evert.open(folder, background=False) as mine, evert.open(folder, background=False) as other:
+        facts = mine.topic("facts")
+        facts.append({"who": "x", "n": 1})
+        other.alter("facts", "who STRING, n BIGINT, sent DOUBLE")
+        facts.append({"who": "x", "n": 2**40 + n} for n in range(3))
+        assert [row["n"] for batch in facts.read() for row in batch.to_pylist()] == [1, 2**40, 2**40 + 1, 2**40 + 2]

@@ -16,6 +16,7 @@ import pyarrow as pa
 from evert.epoch.java import find_java
 from evert.errors import NotFound
 from evert.log.segments import Segment, segments
+from evert.log.tail import stamped_schema
 from evert.log.topic import DELETED, INGESTED_AT, OFFSET, PARTITION, POSITION, Topic
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _SETTINGS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "4",
+    "spark.sql.timeType.enabled": "true",
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -78,6 +80,7 @@ def _quiet_start() -> Iterator[None]:
 def read_topic(spark: SparkSession, db: Database, name: str, *, after: int = 0, upto: int | None = None) -> DataFrame:
     """The rows of a topic in `(after, upto]`, with the system columns; segments are read by Spark itself."""
     from pyspark.sql import functions as f
+    from pyspark.sql.pandas.types import from_arrow_schema
 
     topic = db.definition(name)
     end = db.position if upto is None else upto
@@ -89,7 +92,10 @@ def read_topic(spark: SparkSession, db: Database, name: str, *, after: int = 0, 
     ordered = sorted(files, key=lambda s: (s.schema, s.stamped))
     for (version, stamped), group in groupby(ordered, key=lambda s: (s.schema, s.stamped)):
         parts.append(_from_segments(spark, db, topic, versions[version], list(group), stamped))
-    parts.append(spark.createDataFrame(_tail(db, topic, files, after, end)))
+    schema = from_arrow_schema(topic.readable(None), prefer_timestamp_ntz=True)
+    tail = _tail(db, topic, files, after, end)
+    if tail.num_rows or not parts:
+        parts.append(spark.createDataFrame(tail if tail.num_rows else [], schema))
     frame = parts[0]
     for part in parts[1:]:
         frame = frame.unionByName(part)
@@ -132,12 +138,10 @@ def _from_segments(
 ) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as f
+    from pyspark.sql.pandas.types import from_arrow_schema
 
-    columns = [written.schema.ddl()]
-    columns += [f"{DELETED} BOOLEAN"] if topic.kind == "table" else []
-    columns += [f"{PARTITION} INT"] if topic.partitions > 1 else []
-    columns += [f"{POSITION} BIGINT, {OFFSET} BIGINT, {INGESTED_AT} TIMESTAMP"] if stamped else []
-    frame = spark.read.schema(", ".join(columns)).parquet(*(str(db.log.files.path(s.file).resolve()) for s in files))
+    stored = from_arrow_schema(stamped_schema(written) if stamped else written.stored, prefer_timestamp_ntz=True)
+    frame = spark.read.schema(stored).parquet(*(str(db.log.files.path(s.file).resolve()) for s in files))
     if not stamped:
         place = "_metadata.file_name"
         frame = frame.select("*", f.col(place).alias("__file"), f.col("_metadata.row_index").alias("__row"))
@@ -156,10 +160,10 @@ def _from_segments(
     if topic.partitions == 1:
         frame = frame.withColumn(PARTITION, f.lit(0))
     users = []
-    for column in topic.schema.columns:
+    for column in from_arrow_schema(topic.schema.arrow, prefer_timestamp_ntz=True):
         there = column.name in written.schema.names
         source = f.col(_quoted(column.name)) if there else f.lit(None)
-        users.append(source.cast(column.type.ddl()).alias(column.name))
+        users.append(source.cast(column.dataType).alias(column.name))
     return frame.select(*users, *(f.col(field.name) for field in topic.system_fields))
 
 

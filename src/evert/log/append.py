@@ -80,10 +80,12 @@ class Appender:
             rows = rows.append_column(topic.stored.field(PARTITION), pa.array(partitions))
             per = np.bincount(partitions, minlength=topic.partitions)
             counts = tuple((int(p), int(per[p])) for p in np.flatnonzero(per))
-        if rows.num_rows > self._config.direct_rows or rows.nbytes > self._config.direct_bytes:
-            written = segments.write(self._files, topic, [rows], topic.stored)
-            return Prepared(topic, rows.num_rows, counts, written=written)
-        return Prepared(topic, rows.num_rows, counts, data=tail.encode(rows))
+        if rows.num_rows <= self._config.direct_rows:
+            data = tail.encode(rows)
+            if len(data) <= self._config.direct_bytes:
+                return Prepared(topic, rows.num_rows, counts, data=data)
+        written = segments.write(self._files, topic, [rows], topic.stored)
+        return Prepared(topic, rows.num_rows, counts, written=written)
 
     def _commit(
         self, commit: Commit, prepared: list[Prepared], digest: bytes, committed: list[str]

@@ -181,9 +181,7 @@ def _insert(
         tx.run(
             'INSERT INTO deliveries ("group", topic, "partition", "offset", position, at, schema, state,'
             " receipt, due, attempts, key, reason, data)"
-            f" VALUES {', '.join([f'({_marks(range(14))})'] * len(chunk))}"
-            ' ON CONFLICT ("group", topic, "partition", "offset") DO UPDATE SET state = excluded.state,'
-            " receipt = excluded.receipt, due = excluded.due, attempts = excluded.attempts, reason = ''",
+            f" VALUES {', '.join([f'({_marks(range(14))})'] * len(chunk))}",
             *values,
         )
 
@@ -290,14 +288,14 @@ def anything_due(tx: Transaction, place: Place) -> bool:
 
 
 def forget(tx: Transaction, group: str, topic: int, cursors: Mapping[int, Cursor]) -> int:
-    """Drop the deliveries that a reset will read again; how many of them somebody holds."""
+    """Drop the deliveries and dead letters that a reset will read again; how many somebody holds."""
     flying = 0
     for partition, cursor in cursors.items():
         where = f"""{_PLACE} AND "partition" = ? AND "offset" >= ?"""
         values = (group, topic, partition, cursor.next)
         sql = f"SELECT count(*) FROM deliveries WHERE {where} AND state = 'taken' AND due > ?"
         flying += (tx.one(sql, *values, tx.now) or (0,))[0]
-        tx.run(f"DELETE FROM deliveries WHERE {where} AND state <> 'dead'", *values)
+        tx.run(f"DELETE FROM deliveries WHERE {where}", *values)
     promote(tx, group, topic, None)
     return flying
 

@@ -287,8 +287,8 @@ def reset(
 ) -> None:
     """Move a group's cursors. Live members stop it, unless forced: then they are fenced.
 
-    In a queue, messages taken before that lie behind the new cursor stay as they are; the ones after it are
-    delivered anew.
+    In a queue, messages and dead letters that lie before the new cursor stay as they are; the ones after it
+    are read from the log and delivered anew.
     """
     with catalog.read() as tx:
         known = {t.id: t for t in registry.all(tx).values()}
