@@ -12,6 +12,7 @@ import argparse
 import itertools
 import json
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -156,6 +157,8 @@ class Bench:
 
 def main() -> int:
     options = parse(sys.argv[1:])
+    # So that the broker is stopped and the folder removed when this process is told to end.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options.folder.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=options.folder, prefix="log-"))
     with ExitStack() as stack:

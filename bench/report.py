@@ -16,7 +16,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Figure:
-    """The median of a case's runs on one system. `correct` is None where there was nothing to check."""
+    """The median of a case's runs on one system, and whether all of them ended with the right content."""
 
     case: str
     system: str
@@ -52,7 +52,7 @@ class Report:
         print(figure.line(), flush=True)
 
     def skip(self, case: str, system: str, reason: str) -> None:
-        self.skipped.append(f"{case}: {system}")
+        self.skipped.append(f"{case}, {system}: {reason}")
         print(f"{case:44} {system:14} skipped: {reason}", flush=True)
 
     def value(self, case: str, system: str) -> float | None:

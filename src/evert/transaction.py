@@ -11,7 +11,7 @@ import pyarrow as pa
 from evert.catalog import Transaction as CatalogTransaction
 from evert.errors import BadOption, Refused
 from evert.log.protocol import Commit, Guard, Log, Request, Write
-from evert.log.rows import keys_table, to_table
+from evert.schema.rows import keys_table, to_table
 from evert.log.topic import DELETED, Topic
 
 

@@ -188,7 +188,9 @@ class QueueMachine(RuleBasedStateMachine):
 
     def finish(self):
         """Work on until nothing is left: then everything is acknowledged or dead."""
-        while self.queues[0].stats().behind:
+        for _ in range(100 + 10 * len(self.model)):
+            if not self.queues[0].stats().behind:
+                break
             self.take(0, 4)
             for message in [m for m in self.loans if self.model[m.row["id"]].receipt == m.receipt][:2]:
                 self.queues[0].ack(message)

@@ -16,8 +16,8 @@ from evert.cli.base import session
 from evert.cli.sources import STDIN, Block, Reading, blocks
 from evert.database import Database
 from evert.errors import BadOption, Refused
-from evert.log.rows import from_values
-from evert.log.schema import Schema
+from evert.schema.rows import from_values
+from evert.schema.schema import Schema
 from evert.log.topic import Topic
 
 

@@ -23,8 +23,8 @@ from evert.cli.lines import Held, Quiet, Records, arriving
 from evert.cli.values import dumps, rows_of
 from evert.errors import BadRow, Refused
 from evert.log import decode
-from evert.log.rows import to_table
-from evert.log.schema import Schema
+from evert.schema.rows import to_table
+from evert.schema.schema import Schema
 
 STDIN = "-"
 SetAside = Callable[[str, int, str, str], None]

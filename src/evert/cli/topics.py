@@ -146,7 +146,7 @@ def drop(name: str, yes: bool) -> None:
 def _schema_of(file: str) -> str:
     import pyarrow.parquet as pq
 
-    from evert.log.schema import Schema
+    from evert.schema.schema import Schema
 
     return Schema.from_arrow(pq.read_schema(file)).ddl()
 

@@ -1,0 +1,1 @@
+"""What runs next? Ranges of the log through Spark, into views."""

@@ -1,0 +1,1 @@
+"""What happened? The durable log of commits, and everyone who reads it."""

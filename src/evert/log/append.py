@@ -20,7 +20,7 @@ from evert.errors import Full, UnknownTopic
 from evert.log import flow, requests, segments, tail
 from evert.log.files import Files
 from evert.log.guards import check_guard, settle
-from evert.log.partition import assign
+from evert.schema.partition import assign
 from evert.log.protocol import Commit, Guard, Position, Write
 from evert.log.reader import LogReader
 from evert.log.registry import Registry

@@ -25,7 +25,7 @@ from evert.log import progress, tail
 from evert.log.follower import Cursor
 from evert.log.protocol import Position
 from evert.log.registry import Registry
-from evert.log.schema import upgrade
+from evert.schema.schema import upgrade
 from evert.log.topic import Topic
 
 CHUNK = 100

@@ -20,7 +20,7 @@ from evert.log import segments, tail
 from evert.log.files import Files
 from evert.log.protocol import Batch, Position
 from evert.log.registry import Registry
-from evert.log.schema import upgrade
+from evert.schema.schema import upgrade
 from evert.log.segments import Segment
 from evert.log.tail import Spans, TailEntry
 from evert.log.topic import INGESTED_AT, OFFSET, POSITION, UTC_MICROSECONDS, Topic

@@ -12,7 +12,7 @@ from evert.catalog import Catalog, Transaction
 from evert.errors import SchemaChangeRefused, TopicExists, UnknownTopic
 from evert.log.files import to_garbage
 from evert.log.names import folded
-from evert.log.schema import Schema, check_evolution
+from evert.schema.schema import Schema, check_evolution
 from evert.log.topic import Options, Topic
 
 _SELECT = (

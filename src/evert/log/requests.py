@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from evert.catalog import Transaction
 from evert.errors import RequestForgotten, RequestReused
 from evert.log.protocol import Request, Write
-from evert.log.rows import digest
+from evert.schema.rows import digest
 
 
 def content(writes: Iterable[Write]) -> bytes:

@@ -13,8 +13,8 @@ import pyarrow as pa
 from evert.duration import microseconds
 from evert.errors import BadOption, BadSchema
 from evert.log.names import check_name
-from evert.log.partition import check_key
-from evert.log.schema import Schema
+from evert.schema.partition import check_key
+from evert.schema.schema import Schema
 
 Kind = Literal["stream", "table"]
 WhenFull = Literal["buffer", "block", "drop"]

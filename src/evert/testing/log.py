@@ -12,11 +12,11 @@ import pyarrow as pa
 from evert.clock import Clock, SystemClock
 from evert.errors import Conflict, RequestReused, UnknownTopic
 from evert.log.names import folded
-from evert.log.partition import assign
+from evert.schema.partition import assign
 from evert.log.protocol import Batch, Commit, Guard, Position
 from evert.log.registry import same_or_refused, unknown
 from evert.log.requests import content
-from evert.log.schema import Schema, check_evolution, upgrade
+from evert.schema.schema import Schema, check_evolution, upgrade
 from evert.log.topic import UTC_MICROSECONDS, Options, Topic
 
 

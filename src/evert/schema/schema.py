@@ -19,11 +19,11 @@ from functools import cached_property
 import pyarrow as pa
 
 from evert.errors import BadName, BadSchema, SchemaChangeRefused, UnknownColumn
-from evert.log.ddl import parse_columns
-from evert.log.fit_arrow import Misfit, recast
-from evert.log.fit_values import Plan
-from evert.log.from_arrow import type_from_arrow
-from evert.log.types import (
+from evert.schema.ddl import parse_columns
+from evert.schema.fit_arrow import Misfit, recast
+from evert.schema.fit_values import Plan
+from evert.schema.from_arrow import type_from_arrow
+from evert.schema.types import (
     INTEGERS,
     Array,
     Atom,

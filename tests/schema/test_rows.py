@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from random_schemas import schemas_with_rows
 
 from evert.errors import BadRow
-from evert.log.rows import digest, keys_table, to_table
-from evert.log.schema import Schema, upgrade
+from evert.schema.rows import digest, keys_table, to_table
+from evert.schema.schema import Schema, upgrade
 
 Case = tuple[Schema, list[dict[str, Any]]]
 
@@ -371,8 +371,8 @@ class Absent:
         if name in ("pandas", "polars", "pyspark"):
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Absent)
-from evert.log.schema import Schema
-from evert.log.rows import to_table
+from evert.schema.schema import Schema
+from evert.schema.rows import to_table
 to_table(Schema.parse("a INT"), [{"a": 1}], topic="t")
 to_table(Schema.parse("a INT"), iter([{"a": 1}]), topic="t")
 """

@@ -20,9 +20,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evert.log.coerce import Refusal, coercer, said
-from evert.log.fit_arrow import Misfit, check_leaf, check_unique_keys, offsets_of, padded, without_nulls
-from evert.log.types import Array, Atom, Column, DataType, Decimal, Interval, Map, Struct, Text, Time
+from evert.schema.coerce import Refusal, coercer, said
+from evert.schema.fit_arrow import Misfit, check_leaf, check_unique_keys, offsets_of, padded, without_nulls
+from evert.schema.types import Array, Atom, Column, DataType, Decimal, Interval, Map, Struct, Text, Time
 
 _NULL = type(None)
 _EXPECTED: dict[str, type] = {

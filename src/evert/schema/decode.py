@@ -24,10 +24,10 @@ from typing import IO, Any
 import pyarrow as pa
 
 from evert.errors import BadRow
-from evert.log.fit_values import Plan, refuse_constant
-from evert.log.rows import from_values
-from evert.log.schema import Schema, columns_hint
-from evert.log.types import Array, DataType, Decimal, Map, Struct
+from evert.schema.fit_values import Plan, refuse_constant
+from evert.schema.rows import from_values
+from evert.schema.schema import Schema, columns_hint
+from evert.schema.types import Array, DataType, Decimal, Map, Struct
 
 Rejected = Callable[[int, str, str], None]
 

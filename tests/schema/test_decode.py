@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from random_schemas import schemas_with_rows
 
 from evert.errors import BadRow
-from evert.log.decode import csv, json_lines
-from evert.log.rows import to_table
-from evert.log.schema import Schema
-from evert.log.types import Array, DataType, Decimal, Interval, Map, Struct
+from evert.schema.decode import csv, json_lines
+from evert.schema.rows import to_table
+from evert.schema.schema import Schema
+from evert.schema.types import Array, DataType, Decimal, Interval, Map, Struct
 
 Case = tuple[Schema, list[dict[str, Any]]]
 

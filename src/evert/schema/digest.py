@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evert.log.fit_arrow import list_lengths, map_parts
+from evert.schema.fit_arrow import list_lengths, map_parts
 
 SIZE = 16
 

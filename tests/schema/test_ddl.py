@@ -7,9 +7,9 @@ from hypothesis import given
 from random_schemas import schemas
 
 from evert.errors import BadName, BadSchema
-from evert.log.ddl import parse_columns
-from evert.log.schema import Schema
-from evert.log.types import Array, Atom, Column, Decimal, Interval, Map, Struct, Text, Time
+from evert.schema.ddl import parse_columns
+from evert.schema.schema import Schema
+from evert.schema.types import Array, Atom, Column, Decimal, Interval, Map, Struct, Text, Time
 
 
 @given(schemas)

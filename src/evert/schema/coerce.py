@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from evert.log.types import Atom, DataType, Decimal, Interval, Text, Time
+from evert.schema.types import Atom, DataType, Decimal, Interval, Text, Time
 
 Coercer = Callable[[Any], Any]
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from evert.log.schema import Schema
-from evert.log.types import Array, Atom, Column, DataType, Decimal, Interval, Map, Struct, Text, Time
+from evert.schema.schema import Schema
+from evert.schema.types import Array, Atom, Column, DataType, Decimal, Interval, Map, Struct, Text, Time
 
 UTC = dt.UTC
 _CONTEXT = Context(prec=60)

@@ -12,8 +12,8 @@ from hypothesis import given
 from random_schemas import schemas, schemas_with_rows
 
 from evert.errors import BadSchema, SchemaChangeRefused, UnknownColumn
-from evert.log.rows import to_table
-from evert.log.schema import Schema, check_evolution, upgrade
+from evert.schema.rows import to_table
+from evert.schema.schema import Schema, check_evolution, upgrade
 
 
 def test_types_map_to_arrow() -> None:

@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from typing import NoReturn
 
 from evert.errors import BadSchema
-from evert.log.types import (
+from evert.schema.types import (
     DAY_TIME_UNITS,
     MAX_DEPTH,
     MAX_PRECISION,

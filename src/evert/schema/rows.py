@@ -24,11 +24,11 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from evert.errors import BadRow
-from evert.log.digest import digest
-from evert.log.fit_arrow import Misfit, check, first_bad, first_true, needs_check, recast
-from evert.log.fit_values import Plan, as_mapping
-from evert.log.schema import Schema, columns_hint
-from evert.log.types import Column
+from evert.schema.digest import digest
+from evert.schema.fit_arrow import Misfit, check, first_bad, first_true, needs_check, recast
+from evert.schema.fit_values import Plan, as_mapping
+from evert.schema.schema import Schema, columns_hint
+from evert.schema.types import Column
 
 __all__ = ["digest", "from_values", "keys_table", "to_table"]
 

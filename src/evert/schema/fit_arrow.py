@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evert.log.types import Array, Atom, Column, DataType, Decimal, Interval, Map, Struct, Text, Time
+from evert.schema.types import Array, Atom, Column, DataType, Decimal, Interval, Map, Struct, Text, Time
 
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896
 DAY_MICROS = 86_400_000_000

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evert.errors import BadSchema
-from evert.log.digest import decimals, floats, integers, texts, valid, whole
-from evert.log.schema import Schema, columns_hint
-from evert.log.types import Atom, Text, is_nested
+from evert.schema.digest import decimals, floats, integers, texts, valid, whole
+from evert.schema.schema import Schema, columns_hint
+from evert.schema.types import Atom, Text, is_nested
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)

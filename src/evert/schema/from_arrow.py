@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from evert.errors import BadSchema
-from evert.log.types import (
+from evert.schema.types import (
     MAX_DEPTH,
     MAX_PRECISION,
     Array,

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evert.errors import BadSchema
-from evert.log.partition import assign, check_key, hashes
-from evert.log.schema import Schema
+from evert.schema.partition import assign, check_key, hashes
+from evert.schema.schema import Schema
 
 
 def hashed(values: list[object], kind: pa.DataType) -> list[int]:
