@@ -47,7 +47,9 @@ def run(folder: str) -> None:
         db.refresh()
 
         print("Two processes write: one appends orders, one moves customers between countries.")
-        writers = [subprocess.Popen([sys.executable, __file__, role, folder]) for role in ("orders", "customers")]
+        writers = [
+            subprocess.Popen([sys.executable, __file__, role, folder]) for role in ("orders", "customers")
+        ]
         shown: dict[str, tuple] = {}
         while any(writer.poll() is None for writer in writers):
             db.refresh()
@@ -92,8 +94,14 @@ def show_changes(shown: dict[str, tuple], view: evert.View) -> dict[str, tuple]:
     """Print what changed in the view since it was shown last."""
     answer = view.answer()
     now = {row["country"]: (row["orders"], row["revenue"]) for row in answer.rows.to_pylist()}
-    lines = [f"  - {c}  {shown[c][0]:>7} orders  {shown[c][1]:>14,.2f}" for c in sorted(shown) if now.get(c) != shown[c]]
-    lines += [f"  + {c}  {now[c][0]:>7} orders  {now[c][1]:>14,.2f}" for c in sorted(now) if now[c] != shown.get(c)]
+    lines = [
+        f"  - {c}  {shown[c][0]:>7} orders  {shown[c][1]:>14,.2f}"
+        for c in sorted(shown)
+        if now.get(c) != shown[c]
+    ]
+    lines += [
+        f"  + {c}  {now[c][0]:>7} orders  {now[c][1]:>14,.2f}" for c in sorted(now) if now[c] != shown.get(c)
+    ]
     if lines:
         print(f"revenue at position {answer.position}")
         print("\n".join(lines))

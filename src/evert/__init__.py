@@ -4,7 +4,7 @@ from evert.database import Database, open
 from evert.errors import EvertError
 from evert.topics import Stream, Table
 from evert.transaction import Transaction
-from evert.views import View
 from evert.version import __version__
+from evert.views import View
 
 __all__ = ["Database", "EvertError", "Stream", "Table", "Transaction", "View", "__version__", "open"]

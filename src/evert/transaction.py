@@ -11,8 +11,8 @@ import pyarrow as pa
 from evert.catalog import Transaction as CatalogTransaction
 from evert.errors import BadOption, Refused
 from evert.log.protocol import Commit, Guard, Log, Request, Write
-from evert.schema.rows import keys_table, to_table
 from evert.log.topic import DELETED, Topic
+from evert.schema.rows import keys_table, to_table
 
 
 class Transaction:
@@ -41,7 +41,9 @@ class Transaction:
     def upsert(self, topic: str | object, rows: Any) -> None:
         """Rows for a table; each replaces the row of its key."""
         found = self._table(topic)
-        self._add(found, flagged(found, to_table(found.schema, rows, topic=found.name, required=found.key), False))
+        self._add(
+            found, flagged(found, to_table(found.schema, rows, topic=found.name, required=found.key), False)
+        )
 
     def delete(self, topic: str | object, keys: Any) -> None:
         """Keys to delete from a table; an absent key is fine."""
@@ -119,5 +121,3 @@ def request_of(request_id: str | None, producer: str | None, sequence: int | Non
     if not producer or not isinstance(sequence, int) or isinstance(sequence, bool) or sequence < 0:
         raise BadOption("a producer needs a name and a sequence that is a whole number, 0 or more")
     return Request(str(sequence), producer)
-
-

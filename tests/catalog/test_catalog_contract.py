@@ -19,7 +19,11 @@ def clock():
 
 @pytest.fixture(params=["sqlite", "memory"])
 def catalog(request, tmp_path, clock):
-    made = SqliteCatalog(tmp_path / "db", clock=clock) if request.param == "sqlite" else MemoryCatalog(clock=clock)
+    made = (
+        SqliteCatalog(tmp_path / "db", clock=clock)
+        if request.param == "sqlite"
+        else MemoryCatalog(clock=clock)
+    )
     yield made
     made.close()
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.crash.workload import SCHEMA, SETTINGS, rows
+from tests.faults import shim
+
 import evert
 from evert.clock import SystemClock
 from evert.testing import ManualClock
-from tests.crash.workload import SCHEMA, SETTINGS, rows
-from tests.faults import shim
 
 ROOT = Path(__file__).parents[2]
 
@@ -69,7 +70,8 @@ class Faulty:
                 "folder": str(folder),
                 "said": str(said),
             }
-            assert self._server.stdin and self._server.stdout
+            assert self._server.stdin
+            assert self._server.stdout
             print(json.dumps(task), file=self._server.stdin, flush=True)
             status = int(self._server.stdout.readline())
             calls, _ = shim.COUNTERS.unpack(Path(counter.name).read_bytes())
@@ -85,7 +87,8 @@ class Faulty:
         return run
 
     def close(self) -> None:
-        assert self._server.stdin and self._server.stdout
+        assert self._server.stdin
+        assert self._server.stdout
         self._server.stdin.close()
         self._server.wait(30)
         self._server.stdout.close()
@@ -109,7 +112,9 @@ def check(run: Run, folder: Path | None = None) -> None:
         db.maintain()
         table.compact()
         assert batches(facts)[200] == [0, 1, 2]
-        assert [state_row["batch"] for row, state_row in sorted(table_of(table).items()) if row < 3] == [200] * 3
+        assert [state_row["batch"] for row, state_row in sorted(table_of(table).items()) if row < 3] == [
+            200
+        ] * 3
         kept = {batch: found_rows for batch, found_rows in batches(facts).items() if batch not in (0, 200)}
         assert kept == {batch: found_rows for batch, found_rows in found.items() if batch != 0}
         known = db.catalog_files()
@@ -147,7 +152,7 @@ def expect_whole(run: Run, found: dict[int, list[int]], state: dict[int, dict[st
             assert there is not None, f"batch {batch} was acknowledged and is lost"
         if there is not None:
             assert f"facts {batch}" in run.tried or f"both {batch}" in run.tried
-    newest = {row: -1 for row in range(30)}
+    newest = dict.fromkeys(range(30), -1)
     for batch, size in sizes.items():
         if {f"table {batch}", f"both {batch}"} & run.acknowledged:
             newest.update(dict.fromkeys(range(size), batch))

@@ -7,7 +7,6 @@ import random
 import shutil
 
 import pytest
-
 from tests.crash.faulty import Faulty, check
 from tests.faults import shim
 
@@ -80,7 +79,9 @@ def cut(faulty, tmp_path, at, chance, most):
             try:
                 check(run, copy)
             except BaseException as error:
-                error.add_note(f"killed at call {at}, {file.name} of {size} bytes ({kept} synced) cut at {place}: {run}")
+                error.add_note(
+                    f"killed at call {at}, {file.name} of {size} bytes ({kept} synced) cut at {place}: {run}"
+                )
                 raise
             shutil.rmtree(copy)
     shutil.rmtree(run.folder)

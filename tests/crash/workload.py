@@ -34,7 +34,9 @@ def work(folder: Path, say: Callable[[str], None]) -> None:
         facts = db.stream("facts", SCHEMA, partitions=2)
         table = db.table("table", SCHEMA, key="row")
         for batch, size in enumerate(SIZES):
-            attempt(say, f"facts {batch}", lambda b=batch, s=size: facts.append(rows(b, s), request_id=f"b{b}"))
+            attempt(
+                say, f"facts {batch}", lambda b=batch, s=size: facts.append(rows(b, s), request_id=f"b{b}")
+            )
             attempt(say, f"table {batch}", lambda b=batch, s=size: table.upsert(rows(b, s)))
             if batch == 2:
                 attempt(say, "kept", db.maintain)

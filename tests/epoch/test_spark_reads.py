@@ -108,12 +108,16 @@ def test_the_latest_rows_of_a_table_are_those_that_were_not_replaced_or_deleted(
 def test_a_view_is_brought_to_the_head_of_the_log_and_read_without_spark(spark, db):
     orders = db.stream("orders", "customer INT, amount INT")
     customers = db.table("customers", "id INT, country STRING", key="id")
-    query = "SELECT country, sum(amount) AS total FROM orders JOIN customers ON customer = id GROUP BY country"
+    query = (
+        "SELECT country, sum(amount) AS total FROM orders JOIN customers ON customer = id GROUP BY country"
+    )
     view = db.view("revenue", query)
     customers.upsert([{"id": 1, "country": "CH"}, {"id": 2, "country": "DE"}])
     orders.append([{"customer": 1, "amount": 5}, {"customer": 2, "amount": 7}])
     assert db.refresh() == db.position == view.position
-    assert sorted(map(str, view.rows())) == sorted(map(str, [{"country": "CH", "total": 5}, {"country": "DE", "total": 7}]))
+    assert sorted(map(str, view.rows())) == sorted(
+        map(str, [{"country": "CH", "total": 5}, {"country": "DE", "total": 7}])
+    )
     customers.upsert({"id": 1, "country": "DE"})
     db.refresh()
     assert view.rows() == [{"country": "DE", "total": 12}]

@@ -155,7 +155,13 @@ def run(folder, steps):
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.one_of(st.tuples(st.just("append"), facts), st.tuples(st.just("pause"), st.integers(1, 20)), upkeep)))
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("append"), facts), st.tuples(st.just("pause"), st.integers(1, 20)), upkeep
+        )
+    )
+)
 def test_retention_removes_a_prefix_and_nothing_that_is_young(tmp_path_factory, steps):
     clock = ManualClock()
     log, close = make_log("tiny", tmp_path_factory.mktemp("law"), clock)

@@ -13,7 +13,9 @@ from evert.log.protocol import Log
 from evert.testing import MemoryLog
 from evert.transaction import Transaction
 
-TINY = Config(direct_rows=20, seal_rows=10, seal_bytes=2_000, seal_entries=4, segment_rows=25, background=False)
+TINY = Config(
+    direct_rows=20, seal_rows=10, seal_bytes=2_000, seal_entries=4, segment_rows=25, background=False
+)
 
 
 class SweepingCatalog:
@@ -71,7 +73,9 @@ def begin(log: Log, request: Any = None) -> Transaction:
 
 def _find(log: Log, name: str) -> Any:
     topics = log.topics()
-    return topics[name] if name in topics else next(t for t in topics.values() if t.name.lower() == name.lower())
+    return (
+        topics[name] if name in topics else next(t for t in topics.values() if t.name.lower() == name.lower())
+    )
 
 
 def append(log: Log, topic: str, rows: Any, request: Any = None) -> Any:

@@ -122,9 +122,15 @@ def table_of(rows):
         st.one_of(
             st.tuples(
                 st.just("upsert"),
-                st.lists(st.tuples(st.integers(0, 3), st.sampled_from("xy"), st.integers()), min_size=1, max_size=30),
+                st.lists(
+                    st.tuples(st.integers(0, 3), st.sampled_from("xy"), st.integers()),
+                    min_size=1,
+                    max_size=30,
+                ),
             ),
-            st.tuples(st.just("delete"), st.lists(st.tuples(st.integers(0, 3), st.sampled_from("xy")), min_size=1)),
+            st.tuples(
+                st.just("delete"), st.lists(st.tuples(st.integers(0, 3), st.sampled_from("xy")), min_size=1)
+            ),
             st.tuples(st.just("compact"), st.none()),
             st.tuples(st.just("keep"), st.none()),
             st.tuples(st.just("pause"), st.integers(1, 30)),
@@ -133,7 +139,9 @@ def table_of(rows):
     ),
     st.integers(1, 3),
 )
-def test_a_table_rebuilt_from_the_log_is_the_same_whenever_it_was_compacted(tmp_path_factory, steps, partitions):
+def test_a_table_rebuilt_from_the_log_is_the_same_whenever_it_was_compacted(
+    tmp_path_factory, steps, partitions
+):
     clock = ManualClock()
     log, close = make_log("tiny", tmp_path_factory.mktemp("db"), clock)
     small = 2**62

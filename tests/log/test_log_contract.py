@@ -75,7 +75,11 @@ def test_rows_carry_position_partition_offset_and_time(log, clicks, clock):
     clock.advance("1 minute")
     append(log, "clicks", [click(3)])
     rows = rows_of(log, "clicks")
-    assert [(row["_position"], row["_partition"], row["_offset"]) for row in rows] == [(1, 0, 0), (1, 0, 1), (2, 0, 2)]
+    assert [(row["_position"], row["_partition"], row["_offset"]) for row in rows] == [
+        (1, 0, 0),
+        (1, 0, 1),
+        (2, 0, 2),
+    ]
     assert (rows[2]["_ingested_at"] - rows[0]["_ingested_at"]).total_seconds() == 60
 
 
@@ -277,7 +281,12 @@ def test_a_retry_after_the_schema_was_widened_is_still_known(log):
 
 
 def test_a_change_of_schema_that_loses_something_is_refused_with_the_way_out(log, clicks):
-    for schema in ("n BIGINT", "n INT, url STRING", "n BIGINT, url BINARY", "n BIGINT, url STRING, x INT NOT NULL"):
+    for schema in (
+        "n BIGINT",
+        "n INT, url STRING",
+        "n BIGINT, url BINARY",
+        "n BIGINT, url STRING, x INT NOT NULL",
+    ):
         with pytest.raises(SchemaChangeRefused) as raised:
             log.alter("clicks", schema=schema)
         assert raised.value.hint
@@ -308,7 +317,9 @@ def test_a_dropped_topic_is_gone_and_its_name_is_free(log, clicks):
     assert rows_of(log, "clicks") == []
 
 
-@pytest.mark.parametrize("name", ["", "a b", "../up", "a/b", "1st", "-x", "a..b", "x" * 200, "a\0b", ".hidden", "ä b"])
+@pytest.mark.parametrize(
+    "name", ["", "a b", "../up", "a/b", "1st", "-x", "a..b", "x" * 200, "a\0b", ".hidden", "ä b"]
+)
 def test_a_hostile_name_is_refused(name):
     with pytest.raises(BadName):
         define(name, "stream", "n INT")
@@ -331,7 +342,13 @@ def test_a_table_needs_a_key_that_it_has():
 
 
 def test_options_that_make_no_sense_are_refused():
-    for options in ({"retain": "soon"}, {"when_full": "explode"}, {"when_full": "block"}, {"nonsense": 1}, {"history": 5}):
+    for options in (
+        {"retain": "soon"},
+        {"when_full": "explode"},
+        {"when_full": "block"},
+        {"nonsense": 1},
+        {"history": 5},
+    ):
         with pytest.raises(BadOption):
             define("clicks", "stream", "n INT", options=options)
 

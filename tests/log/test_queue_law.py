@@ -209,7 +209,7 @@ class OrderedQueueMachine(QueueMachine):
 
 
 _SETTINGS = settings(
-    max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=25, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )
 QueueMachine.TestCase.settings = _SETTINGS
 OrderedQueueMachine.TestCase.settings = _SETTINGS

@@ -50,7 +50,14 @@ def test_offsets_and_positions_of_what_stays_do_not_change(log, clock):
     fill(log, clock, 5)
     log.keeper.keep()
     rows = rows_of(log, "clicks")
-    assert [(row["_position"], row["_offset"]) for row in rows] == [(4, 9), (4, 10), (4, 11), (5, 12), (5, 13), (5, 14)]
+    assert [(row["_position"], row["_offset"]) for row in rows] == [
+        (4, 9),
+        (4, 10),
+        (4, 11),
+        (5, 12),
+        (5, 13),
+        (5, 14),
+    ]
     assert append(log, "clicks", [{"n": 9}]) == 6
     assert rows_of(log, "clicks")[-1]["_offset"] == 15
 

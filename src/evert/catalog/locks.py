@@ -20,7 +20,9 @@ class WriterLock:
 
     def __init__(self, folder: Path) -> None:
         self._paths = (folder / "turn.lock", folder / "write.lock")
-        self._turn, self._write = (os.open(p, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644) for p in self._paths)
+        self._turn, self._write = (
+            os.open(p, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644) for p in self._paths
+        )
         self._threads = threading.Lock()
 
     @contextmanager

@@ -222,7 +222,8 @@ class SqliteCatalog:
             connection = self._connect()
             try:
                 pages, free = (
-                    connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count")
+                    connection.execute(f"PRAGMA {name}").fetchone()[0]
+                    for name in ("page_count", "freelist_count")
                 )
                 if eager or (free > LAZY_PAGES and 2 * free > pages):
                     connection.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)")
@@ -254,7 +255,12 @@ class SqliteCatalog:
         connection = sqlite3.connect(
             self.path, timeout=30, isolation_level=None, check_same_thread=False, cached_statements=256
         )
-        for pragma in ("synchronous=FULL", "temp_store=MEMORY", "cache_size=-16384", "wal_autocheckpoint=4000"):
+        for pragma in (
+            "synchronous=FULL",
+            "temp_store=MEMORY",
+            "cache_size=-16384",
+            "wal_autocheckpoint=4000",
+        ):
             connection.execute(f"PRAGMA {pragma}")
         return connection
 

@@ -16,9 +16,9 @@ from evert.cli.base import session
 from evert.cli.sources import STDIN, Block, Reading, blocks
 from evert.database import Database
 from evert.errors import BadOption, Refused
+from evert.log.topic import Topic
 from evert.schema.rows import from_values
 from evert.schema.schema import Schema
-from evert.log.topic import Topic
 
 
 @dataclass

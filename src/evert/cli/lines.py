@@ -68,7 +68,7 @@ class Held:
         self.first += lines
 
 
-class Quiet(Exception):  # noqa: N818
+class Quiet(Exception):
     """Nothing more has come, and no record is half read."""
 
 

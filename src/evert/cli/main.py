@@ -63,7 +63,7 @@ class Root(Group):
             raise _Hidden from error
 
 
-class _Hidden(Exception):  # noqa: N818
+class _Hidden(Exception):
     """Carries an error past click."""
 
 

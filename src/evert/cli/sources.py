@@ -22,7 +22,7 @@ import pyarrow as pa
 from evert.cli.lines import Held, Quiet, Records, arriving
 from evert.cli.values import dumps, rows_of
 from evert.errors import BadRow, Refused
-from evert.log import decode
+from evert.schema import decode
 from evert.schema.rows import to_table
 from evert.schema.schema import Schema
 

@@ -70,7 +70,11 @@ class Runner:
         for topic in self._db.log.topics().values():
             if _mentions(query, topic.name):
                 frame = on_spark.read_topic(session, self._db, topic.name, upto=position)
-                rows = on_spark.latest(frame, topic) if topic.kind == "table" else frame.select(*topic.schema.names)
+                rows = (
+                    on_spark.latest(frame, topic)
+                    if topic.kind == "table"
+                    else frame.select(*topic.schema.names)
+                )
                 rows.createOrReplaceTempView(topic.name)
         try:
             return session.sql(query).toArrow()

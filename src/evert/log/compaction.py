@@ -74,7 +74,9 @@ def compact(
         lease.check(tx)
         for segment in old:
             if not tx.run("DELETE FROM segments WHERE id = ? AND file = ?", segment.id, segment.file):
-                raise Conflict(f"the segments of {topic.name} changed while it was compacted", topic=topic.name)
+                raise Conflict(
+                    f"the segments of {topic.name} changed while it was compacted", topic=topic.name
+                )
             to_garbage(tx, segment.file)
         for segment in new:
             files.claim(tx, segment.file)
@@ -144,7 +146,13 @@ def _replaced_after(table: pa.Table, topic: Topic, horizon: int) -> np.ndarray:
 
 
 def _rewrite(
-    reader: LogReader, files: Files, config: Config, topic: Topic, upto: int, keep: np.ndarray, old: list[Segment]
+    reader: LogReader,
+    files: Files,
+    config: Config,
+    topic: Topic,
+    upto: int,
+    keep: np.ndarray,
+    old: list[Segment],
 ) -> list[Segment]:
     """New segments with the rows that stay. Together their spans cover the old ones': no offset seems lost."""
     schema = tail.stamped_schema(topic)
@@ -193,9 +201,7 @@ def _take_spans(covered: dict[int, list[int]], table: pa.Table) -> Spans:
     return tuple(spans)
 
 
-def _chunks(
-    reader: LogReader, topic: Topic, upto: int, keep: np.ndarray, most: int
-) -> Iterator[pa.Table]:
+def _chunks(reader: LogReader, topic: Topic, upto: int, keep: np.ndarray, most: int) -> Iterator[pa.Table]:
     """The rows that stay, in pieces that end between two positions."""
     done, held = 0, []
     for batch in reader.read([topic.name], 0, upto, None):
@@ -213,4 +219,3 @@ def _chunks(
     rest = pa.concat_tables(held).combine_chunks() if held else None
     if rest is not None and rest.num_rows:
         yield rest
-

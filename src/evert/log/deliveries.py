@@ -25,8 +25,8 @@ from evert.log import progress, tail
 from evert.log.follower import Cursor
 from evert.log.protocol import Position
 from evert.log.registry import Registry
-from evert.schema.schema import upgrade
 from evert.log.topic import Topic
+from evert.schema.schema import upgrade
 
 CHUNK = 100
 MOST_HELD = 10_000

@@ -36,7 +36,9 @@ class EmbeddedLog:
     def create(self, topic: Topic) -> Topic:
         return self.registry.create(topic)
 
-    def alter(self, name: str, *, schema: str | None = None, options: Mapping[str, Any] | None = None) -> Topic:
+    def alter(
+        self, name: str, *, schema: str | None = None, options: Mapping[str, Any] | None = None
+    ) -> Topic:
         return self.registry.alter(name, schema, options)
 
     def drop(self, name: str) -> None:
@@ -79,7 +81,10 @@ class EmbeddedLog:
         with self._unkept_lock:
             self._unkept_rows += rows
             self._unkept_commits += 1
-            if self._unkept_rows < self._config.seal_rows // 2 and self._unkept_commits < self._config.seal_entries // 2:
+            if (
+                self._unkept_rows < self._config.seal_rows // 2
+                and self._unkept_commits < self._config.seal_entries // 2
+            ):
                 return
             self._unkept_rows = self._unkept_commits = 0
         self.keeper.nudge()

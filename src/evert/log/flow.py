@@ -12,7 +12,7 @@ from evert.errors import Full
 from evert.log.topic import Options, Topic
 
 
-class Wait(Exception):  # noqa: N818
+class Wait(Exception):
     """The append has to wait for consumers."""
 
     def __init__(self, topic: str, behind: int, capacity: int, timeout: float) -> None:

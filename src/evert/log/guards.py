@@ -56,7 +56,9 @@ def last_position(tx: Transaction, topic: Topic) -> int:
 def _scan(topic: Topic, guard: Guard, batches: Iterable[Batch]) -> None:
     assert guard.key is not None
     if len(guard.key) != len(topic.key):
-        raise BadRow(f"the key of {topic.name} is ({', '.join(topic.key)}), not {guard.key!r}", topic=topic.name)
+        raise BadRow(
+            f"the key of {topic.name} is ({', '.join(topic.key)}), not {guard.key!r}", topic=topic.name
+        )
     for batch in batches:
         mask = None
         for name, value in zip(topic.key, guard.key, strict=True):

@@ -145,4 +145,3 @@ class Keeper:
         self._wake.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
-

@@ -20,10 +20,10 @@ from evert.log import segments, tail
 from evert.log.files import Files
 from evert.log.protocol import Batch, Position
 from evert.log.registry import Registry
-from evert.schema.schema import upgrade
 from evert.log.segments import Segment
 from evert.log.tail import Spans, TailEntry
 from evert.log.topic import INGESTED_AT, OFFSET, POSITION, UTC_MICROSECONDS, Topic
+from evert.schema.schema import upgrade
 
 BATCH_ROWS = 131_072
 BATCH_BYTES = 16 << 20
@@ -114,7 +114,9 @@ class LogReader:
             else:
                 return
 
-    def rows_in(self, tx: Transaction, topic: Topic, after: Position, columns: Sequence[str]) -> Iterator[Batch]:
+    def rows_in(
+        self, tx: Transaction, topic: Topic, after: Position, columns: Sequence[str]
+    ) -> Iterator[Batch]:
         """All rows after a position, as this transaction sees them; for checks that are part of a commit."""
         cursor = after
         while True:
@@ -165,21 +167,14 @@ class LogReader:
             batches.append(tail.decode(entry.data, written.stored))
         rows = one_batch(pa.Table.from_batches(batches))
         counts = np.array([entry.rows for entry in entries])
-        partitions = [b.column(tail.PARTITION) if written.partitions > 1 else None for b in batches]
+        offsets = [tail.offsets_of(b, topic, e.spans) for b, e in zip(batches, entries, strict=True)]
         stamps = tail.stamp(
             rows,
             topic,
             positions=pa.array(np.repeat([entry.position for entry in entries], counts)),
             at=pa.array(np.repeat([entry.at for entry in entries], counts)).cast(UTC_MICROSECONDS),
             spans=(),
-            offsets=pa.array(
-                np.concatenate(
-                    [
-                        tail.count_offsets(p if p is not None else range(e.rows), e.spans)  # type: ignore[arg-type]
-                        for p, e in zip(partitions, entries, strict=True)
-                    ]
-                )
-            ),
+            offsets=pa.array(np.concatenate(offsets)),
         )
         result = finish(topic, written, rows, stamps, columns)
         return Batch(topic.name, entries[0].position, entries[-1].position, result)
@@ -228,7 +223,11 @@ def stored_columns(written: Topic, columns: Sequence[str] | None) -> list[str]:
     if columns is None:
         return list(names)
     chosen = {written.schema.names[i] for i, n in enumerate(written.schema.names) if _named(n, columns)}
-    return [name for name in names if name in chosen or name.startswith("_") and name not in written.schema.names]
+    return [
+        name
+        for name in names
+        if name in chosen or (name.startswith("_") and name not in written.schema.names)
+    ]
 
 
 def _named(name: str, columns: Sequence[str]) -> bool:
@@ -271,7 +270,9 @@ def refuse_lost(tx: Transaction, topic: Topic, after: Position, since: Removed |
 
     A reader that began at the start of what was kept is concerned only by what was removed `since` then.
     """
-    row = tx.one("SELECT gone, deletes_gone FROM topics WHERE id = ? AND created = ?", topic.id, topic.created)
+    row = tx.one(
+        "SELECT gone, deletes_gone FROM topics WHERE id = ? AND created = ?", topic.id, topic.created
+    )
     if row is None:
         raise Expired(f"the topic {topic.name} was dropped while it was read", topic=topic.name)
     removed = Removed(*row)

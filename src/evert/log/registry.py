@@ -12,8 +12,8 @@ from evert.catalog import Catalog, Transaction
 from evert.errors import SchemaChangeRefused, TopicExists, UnknownTopic
 from evert.log.files import to_garbage
 from evert.log.names import folded
-from evert.schema.schema import Schema, check_evolution
 from evert.log.topic import Options, Topic
+from evert.schema.schema import Schema, check_evolution
 
 _SELECT = (
     "SELECT t.id, t.name, t.kind, t.key, t.partitions, t.options, t.schema, t.created, s.ddl"
@@ -132,7 +132,9 @@ def same_or_refused(there: Topic, wanted: Topic) -> Topic:
             hint="choose another name: names are compared without regard to case",
             topic=there.name,
         )
-    asked = {f.name: getattr(wanted.options, f.name) for f in fields(Options) if _is_set(wanted.options, f.name)}
+    asked = {
+        f.name: getattr(wanted.options, f.name) for f in fields(Options) if _is_set(wanted.options, f.name)
+    }
     for what, old, new in (
         ("kind", there.kind, wanted.kind),
         ("key", there.key, wanted.key),

@@ -47,15 +47,15 @@ def seen(tx: Transaction, request: Request, digest_: bytes) -> int | None:
 
 
 def remember(tx: Transaction, request: Request, digest_: bytes, position: int, at: int) -> None:
-    tx.run(
-        "INSERT INTO requests VALUES (?, ?, ?, ?, ?)", request.producer, request.id, position, digest_, at
-    )
+    tx.run("INSERT INTO requests VALUES (?, ?, ?, ?, ?)", request.producer, request.id, position, digest_, at)
 
 
 def forget(tx: Transaction, before: int) -> int:
     """Drop the ids that are older than a time; how many."""
     highest: dict[str, int] = {}
-    for producer, number in tx.all("SELECT producer, id FROM requests WHERE at < ? AND producer <> ''", before):
+    for producer, number in tx.all(
+        "SELECT producer, id FROM requests WHERE at < ? AND producer <> ''", before
+    ):
         highest[producer] = max(highest.get(producer, 0), int(number))
     for producer, sequence in highest.items():
         tx.run(

@@ -1,7 +1,7 @@
 """Sealing: the tail's many small commits become one Parquet segment, in one transaction.
 
-    tail: [1][2][3]   [5][6]  [7]         a segment never covers another's positions, so entries are taken
-    segments:       [4]            ──>    up to the next one: [1-3] [4] [5-7]
+tail: [1][2][3]   [5][6]  [7]         a segment never covers another's positions, so entries are taken
+segments:       [4]            ──>    up to the next one: [1-3] [4] [5-7]
 """
 
 from __future__ import annotations
@@ -33,7 +33,14 @@ def due(tx: Transaction, config: Config) -> list[int]:
 
 
 def seal(
-    catalog: Catalog, registry: Registry, files: Files, config: Config, topic: Topic, lease: Lease, *, upto: int
+    catalog: Catalog,
+    registry: Registry,
+    files: Files,
+    config: Config,
+    topic: Topic,
+    lease: Lease,
+    *,
+    upto: int,
 ) -> int:
     """Seal the topic's tail up to a position; how many rows moved."""
     moved = 0
@@ -99,8 +106,7 @@ def stamped(topic: Topic, entries: Sequence[TailEntry]) -> pa.Table:
         entry.verify(topic)
         batch = tail.decode(entry.data, topic.stored)
         batches.append(batch)
-        partitions = batch.column(tail.PARTITION) if topic.partitions > 1 else range(entry.rows)
-        offsets.append(tail.count_offsets(partitions, entry.spans))  # type: ignore[arg-type]
+        offsets.append(tail.offsets_of(batch, topic, entry.spans))
     rows = one_batch(pa.Table.from_batches(batches))
     counts = np.array([entry.rows for entry in entries])
     columns = [

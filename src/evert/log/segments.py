@@ -30,7 +30,9 @@ from evert.log.topic import INGESTED_AT, OFFSET, POSITION, Topic
 
 ROW_GROUP = 131_072
 _COUNTERS = (POSITION, OFFSET, INGESTED_AT)
-_COLUMNS = "id, first, last, first_at, last_at, schema, rows, bytes, spans, stamped, file, file_checksum, checksum"
+_COLUMNS = (
+    "id, first, last, first_at, last_at, schema, rows, bytes, spans, stamped, file, file_checksum, checksum"
+)
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,9 @@ def insert(tx: Transaction, topic: Topic, segment: Segment) -> None:
     )
 
 
-def segments(tx: Transaction, topic: Topic, *, after: int = 0, upto: int | None = None, most: int = -1) -> list[Segment]:
+def segments(
+    tx: Transaction, topic: Topic, *, after: int = 0, upto: int | None = None, most: int = -1
+) -> list[Segment]:
     """The segments that have a position in `(after, upto]`, in order."""
     rows = tx.all(
         f"SELECT {_COLUMNS} FROM segments WHERE topic = ? AND last > ? AND first <= ? ORDER BY last LIMIT ?",

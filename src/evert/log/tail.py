@@ -95,7 +95,8 @@ def entries(
 
 def delete(tx: Transaction, topic: Topic, positions: Iterable[int]) -> int:
     return sum(
-        tx.run("DELETE FROM tail WHERE topic = ? AND position = ?", topic.id, position) for position in positions
+        tx.run("DELETE FROM tail WHERE topic = ? AND position = ?", topic.id, position)
+        for position in positions
     )
 
 
@@ -104,13 +105,10 @@ def stamp(
 ) -> list[pa.Array]:
     """The system columns of rows that came from one commit, or with arrays, from several."""
     rows = batch.num_rows
-    names = batch.schema.names
-    if PARTITION in names:
-        partitions = batch.column(PARTITION)
-    else:
-        partitions = pa.array(np.zeros(rows, np.int32))
+    single = topic.partitions == 1
+    partitions = pa.array(np.zeros(rows, np.int32)) if single else batch.column(PARTITION)
     if offsets is None:
-        offsets = pa.array(count_offsets(partitions, spans))
+        offsets = pa.array(offsets_of(batch, topic, spans))
     if isinstance(positions, int):
         positions = pa.array(np.full(rows, positions, np.int64))
         at = pa.array(np.full(rows, at, np.int64)).cast(UTC_MICROSECONDS)
@@ -120,10 +118,15 @@ def stamp(
     return columns
 
 
+def offsets_of(batch: pa.RecordBatch, topic: Topic, spans: Spans) -> np.ndarray:
+    """The offsets of a commit's rows."""
+    if topic.partitions == 1 or len(spans) == 1:
+        return np.arange(spans[0][1], spans[0][1] + batch.num_rows, dtype=np.int64)
+    return count_offsets(batch.column(PARTITION), spans)
+
+
 def count_offsets(partitions: pa.Array, spans: Spans) -> np.ndarray:
     """Number the rows of each partition from the first offset of its span."""
-    if len(spans) == 1:
-        return np.arange(spans[0][1], spans[0][1] + len(partitions), dtype=np.int64)
     numbers = partitions.to_numpy(zero_copy_only=False)
     offsets = np.empty(len(numbers), np.int64)
     for partition, first, _ in spans:

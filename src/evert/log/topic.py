@@ -52,7 +52,9 @@ class Options:
         values: dict[str, Any] = {}
         for name, value in given.items():
             if name not in known:
-                raise BadOption(f"no topic option is named {name!r}", hint=f"there are {', '.join(sorted(known))}")
+                raise BadOption(
+                    f"no topic option is named {name!r}", hint=f"there are {', '.join(sorted(known))}"
+                )
             if name in _TABLES_ONLY and kind != "table":
                 raise BadOption(f"{name} is an option of tables: a stream keeps every row")
             if name in _DURATIONS and value is not None:
@@ -66,7 +68,9 @@ class Options:
         if self.when_full not in ("buffer", "block", "drop"):
             raise BadOption(f"when_full is buffer, block or drop, not {self.when_full!r}")
         if self.when_full != "buffer" and self.capacity is None:
-            raise BadOption(f"when_full={self.when_full!r} needs capacity=, the rows a consumer may be behind")
+            raise BadOption(
+                f"when_full={self.when_full!r} needs capacity=, the rows a consumer may be behind"
+            )
         for name in ("retain_bytes", "capacity", "max_bytes"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value <= 0):
@@ -142,7 +146,9 @@ def define(
     columns = (key,) if isinstance(key, str) else tuple(key or ())
     columns = tuple(parsed.column(column).name for column in columns)
     if kind == "table" and not columns:
-        raise BadSchema(f"the table {name} needs a key", hint='name its columns: key="id" or key=("shop", "id")')
+        raise BadSchema(
+            f"the table {name} needs a key", hint='name its columns: key="id" or key=("shop", "id")'
+        )
     check_key(parsed, columns)
     if not isinstance(partitions, int) or not 1 <= partitions <= MOST_PARTITIONS:
         raise BadOption(f"a topic has 1 to {MOST_PARTITIONS} partitions, not {partitions!r}")

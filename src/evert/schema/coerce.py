@@ -40,7 +40,7 @@ _FINER = re.compile(r"[.,]\d{6}\d*[1-9]")
 _UTC = dt.timezone.utc  # noqa: UP017
 
 
-class Refusal(ValueError):  # noqa: N818
+class Refusal(ValueError):
     """A value that does not fit; the text says why."""
 
 

@@ -26,7 +26,7 @@ FIRST_MICRO, LAST_MICRO = FIRST_DAY * DAY_MICROS, (LAST_DAY + 1) * DAY_MICROS - 
 MAX_ITEMS = 2**31 - 1
 
 
-class Misfit(Exception):  # noqa: N818
+class Misfit(Exception):
     """A value that does not fit: which row, where inside its column (`path`, else empty), and why."""
 
     def __init__(self, row: int, path: str, reason: str) -> None:

@@ -12,12 +12,12 @@ import pyarrow as pa
 from evert.clock import Clock, SystemClock
 from evert.errors import Conflict, RequestReused, UnknownTopic
 from evert.log.names import folded
-from evert.schema.partition import assign
 from evert.log.protocol import Batch, Commit, Guard, Position
 from evert.log.registry import same_or_refused, unknown
 from evert.log.requests import content
-from evert.schema.schema import Schema, check_evolution, upgrade
 from evert.log.topic import UTC_MICROSECONDS, Options, Topic
+from evert.schema.partition import assign
+from evert.schema.schema import Schema, check_evolution, upgrade
 
 
 @dataclass
@@ -48,7 +48,9 @@ class MemoryLog:
             self._topics[folded(topic.name)] = _Kept(made, [0] * topic.partitions)
             return made
 
-    def alter(self, name: str, *, schema: str | None = None, options: Mapping[str, Any] | None = None) -> Topic:
+    def alter(
+        self, name: str, *, schema: str | None = None, options: Mapping[str, Any] | None = None
+    ) -> Topic:
         with self._changed:
             kept = self._find(name)
             if options:
