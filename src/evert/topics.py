@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from evert.errors import Refused, UnknownTopic
+from evert.log.progress import locate
+from evert.log.sizes import Sizes, offsets, position_before_last, position_before_time, sizes
 from evert.log.topic import Options, Topic
 from evert.transaction import Transaction, request_of
 
 if TYPE_CHECKING:
     from evert.database import Database
+
+T = TypeVar("T")
 
 
 class TopicHandle:
@@ -56,6 +60,30 @@ class TopicHandle:
             [self.name], after=after, upto=upto, columns=columns, follow=follow, timeout=timeout
         )
         return (batch.rows for batch in batches)
+
+    def sizes(self) -> Sizes:
+        """How much the topic holds: rows, bytes, positions, tail and segments."""
+        return self._ask(sizes)
+
+    def offsets(self) -> list[tuple[int, int, int]]:
+        """For each partition: its number, the first offset that is kept, and the next one to come."""
+        return self._ask(offsets)
+
+    def position_before(self, *, at: int | None = None, last: int | None = None) -> int:
+        """A position before every row that came at a time (microseconds since 1970) or later, or before the
+        last so many rows. Rows that are not asked for may follow it too.
+        """
+        if at is not None:
+            return self._ask(position_before_time, at)
+        return self._ask(position_before_last, last or 0)
+
+    def position_of(self, partition: int, offset: int) -> int:
+        """A position before the row at an offset; its partition's rows in between may follow it too."""
+        return self._ask(locate, partition, offset)
+
+    def _ask(self, question: Callable[..., T], *values: Any) -> T:
+        with self._db.catalog.read() as tx:
+            return question(tx, self.definition, *values)
 
     def alter(self, schema: str | None = None, **options: Any) -> None:
         """Add nullable columns, widen numbers, or change options."""

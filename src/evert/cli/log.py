@@ -12,11 +12,9 @@ import pyarrow.compute as pc
 
 from evert.cli.base import Command, complete_topics, session
 from evert.cli.show import check_reader, show_rows
-from evert.cli.sizes import offsets, position_before, position_before_last
 from evert.cli.times import moment
 from evert.database import Database
 from evert.errors import BadOption, Expired
-from evert.log.progress import locate
 from evert.log.protocol import Batch
 from evert.log.topic import INGESTED_AT, OFFSET, PARTITION, Topic
 
@@ -84,30 +82,27 @@ def _begin(
     last: int | None,
 ) -> Wanted:
     """Where to begin to read, so that what is not wanted need not be read."""
-    with db.catalog.read() as tx:
-        if since is not None:
-            at = moment(since, tx.now)
-            start = min(position_before(tx, topic, at=at) for topic in topics)
-            return Wanted(start, wanted.upto, wanted.columns, at=at)
-        if last is not None:
-            start = min(position_before_last(tx, topic, last) for topic in topics)
-            return Wanted(start, wanted.upto, wanted.columns)
-        if from_offset is None:
-            return wanted
-        partition, offset = _offset(from_offset)
-        starts: list[int] = []
-        for topic in topics:
-            kept = {number: first for number, first, _ in offsets(tx, topic)}
-            if partition is not None and partition not in kept:
-                raise BadOption(
-                    f"{topic.name} has the partitions 0 to {topic.partitions - 1}, not {partition}"
-                )
-            for number in kept if partition is None else [partition]:
-                if offset < kept[number]:
-                    raise _expired(topic, number, offset, kept[number])
-            parts = kept if partition is None else [partition]
-            starts.extend(locate(tx, topic, number, offset) for number in parts)
-        return Wanted(min(starts), wanted.upto, wanted.columns, partition=partition, offset=offset)
+    handles = [db.topic(topic.name) for topic in topics]
+    if since is not None:
+        at = moment(since, db.clock.now())
+        start = min(handle.position_before(at=at) for handle in handles)
+        return Wanted(start, wanted.upto, wanted.columns, at=at)
+    if last is not None:
+        start = min(handle.position_before(last=last) for handle in handles)
+        return Wanted(start, wanted.upto, wanted.columns)
+    if from_offset is None:
+        return wanted
+    partition, offset = _offset(from_offset)
+    starts: list[int] = []
+    for topic, handle in zip(topics, handles, strict=True):
+        kept = {number: first for number, first, _ in handle.offsets()}
+        if partition is not None and partition not in kept:
+            raise BadOption(f"{topic.name} has the partitions 0 to {topic.partitions - 1}, not {partition}")
+        for number in kept if partition is None else [partition]:
+            if offset < kept[number]:
+                raise _expired(topic, number, offset, kept[number])
+            starts.append(handle.position_of(number, offset))
+    return Wanted(min(starts), wanted.upto, wanted.columns, partition=partition, offset=offset)
 
 
 def _offset(text: str) -> tuple[int | None, int]:

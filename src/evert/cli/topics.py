@@ -11,7 +11,6 @@ import click
 from evert.cli.base import Command, Group, complete_topics, confirmed, session
 from evert.cli.options import given, topic_options
 from evert.cli.output import answer, described, listing, sized
-from evert.cli.sizes import offsets, sizes
 from evert.cli.times import iso, spoken
 from evert.database import Database
 from evert.database import open as open_database
@@ -93,9 +92,7 @@ def show(name: str) -> None:
     """
     with session().open() as db:
         topic = db.definition(name)
-        with db.catalog.read() as tx:
-            held = sizes(tx, topic)
-            ends = offsets(tx, topic)
+        held, ends = db.topic(name).sizes(), db.topic(name).offsets()
     fields = {**_defined(topic), **asdict(held), "created": iso(topic.created)}
     parts = [{"partition": p, "first_offset": first, "next_offset": after} for p, first, after in ends]
     if session().json:
@@ -136,8 +133,7 @@ def drop(name: str, yes: bool) -> None:
     """
     with session().open() as db:
         topic = db.definition(name)
-        with db.catalog.read() as tx:
-            held = sizes(tx, topic)
+        held = db.topic(name).sizes()
         confirmed(f"{topic.name} has {held.rows:,} rows. Drop it?", yes)
         db.drop(name)
     answer({"dropped": topic.name, "rows": held.rows}, f"{topic.name} and its {held.rows:,} rows are gone")
@@ -152,8 +148,7 @@ def _schema_of(file: str) -> str:
 
 
 def _listed(db: Database, topic: Topic) -> dict[str, Any]:
-    with db.catalog.read() as tx:
-        held = sizes(tx, topic)
+    held = db.topic(topic.name).sizes()
     fields = {**_defined(topic), **asdict(held)}
     if session().json:
         return fields

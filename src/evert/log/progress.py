@@ -167,13 +167,14 @@ def _refuse_gap(topic: Topic, at: Mapping[int, Cursor], rows: pa.RecordBatch | N
 
 def locate(tx: Transaction, topic: Topic, partition: int, offset: int) -> Position:
     """A position after which the partition's rows from this offset on are found, and few before them."""
-    for segment in segments.segments(tx, topic):
-        if any(p == partition and end > offset for p, _, end in segment.spans):
-            return segment.first - 1
-    for entry in tail.entries(tx, topic, 0, head(tx), most_bytes=2**62, most_rows=2**62):
-        if any(p == partition and end > offset for p, _, end in entry.spans):
-            return entry.position - 1
-    return head(tx)
+    places = [
+        *((segment.first, segment.spans) for segment in segments.segments(tx, topic)),
+        *tail.places(tx, topic),
+    ]
+    holding = [
+        first for first, spans in places if any(p == partition and end > offset for p, _, end in spans)
+    ]
+    return min(holding) - 1 if holding else head(tx)
 
 
 def first_rows(

@@ -93,6 +93,12 @@ def entries(
     return found
 
 
+def places(tx: Transaction, topic: Topic) -> list[tuple[int, Spans]]:
+    """The positions and spans of a topic's entries, without their rows."""
+    sql = "SELECT position, spans FROM tail WHERE topic = ? ORDER BY position"
+    return [(position, _spans(topic, position, spans)) for position, spans in tx.all(sql, topic.id)]
+
+
 def delete(tx: Transaction, topic: Topic, positions: Iterable[int]) -> int:
     return sum(
         tx.run("DELETE FROM tail WHERE topic = ? AND position = ?", topic.id, position)
@@ -143,13 +149,16 @@ def stamped_schema(topic: Topic) -> pa.Schema:
 
 def _entry(topic: Topic, row: tuple[Any, ...]) -> TailEntry:
     position, at, schema, rows, spans, checksum, data = row
+    return TailEntry(position, at, schema, rows, _spans(topic, position, spans), checksum, data)
+
+
+def _spans(topic: Topic, position: int, text: str) -> Spans:
     try:
-        parsed = tuple((int(p), int(first), int(end)) for p, first, end in json.loads(spans))
+        return tuple((int(p), int(first), int(end)) for p, first, end in json.loads(text))
     except (ValueError, TypeError) as error:
         raise Corrupt(
             f"the tail of {topic.name} is damaged at position {position}", topic=topic.name, position=position
         ) from error
-    return TailEntry(position, at, schema, rows, parsed, checksum, data)
 
 
 def _checksum(entry: TailEntry, topic: int) -> int:

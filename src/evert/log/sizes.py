@@ -52,7 +52,7 @@ def offsets(tx: Transaction, topic: Topic) -> list[tuple[int, int, int]]:
     return [(int(partition), int(first), int(after)) for partition, first, after in tx.all(sql, topic.id)]
 
 
-def position_before(tx: Transaction, topic: Topic, *, at: int) -> int:
+def position_before_time(tx: Transaction, topic: Topic, at: int) -> int:
     """A position before every row that came at this time or later; some earlier rows may follow it too."""
     (tail,) = tx.one("SELECT max(position) FROM tail WHERE topic = ? AND at < ?", topic.id, at) or (None,)
     (sealed,) = tx.one("SELECT max(last) FROM segments WHERE topic = ? AND last_at < ?", topic.id, at) or (
