@@ -58,7 +58,7 @@ class Files:
     def discard(self, files: Iterable[str]) -> None:
         """Give up files that were announced and will not be committed.
 
-        A commit that failed may yet turn out to have happened. Then the file is no longer announced, and stays.
+        A commit that failed may yet turn out to have happened: a file that a segment refers to stays.
         """
         names = list(files)
         if not names:
@@ -66,7 +66,7 @@ class Files:
 
         def work(tx: Transaction) -> None:
             for file in names:
-                if tx.run("DELETE FROM announcements WHERE file = ? AND owner = ?", file, self.owner):
+                if tx.one("SELECT 1 FROM segments WHERE file = ?", file) is None:
                     to_garbage(tx, file)
 
         self._catalog.write(work)
