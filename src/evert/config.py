@@ -26,6 +26,9 @@ class Config:
     direct_bytes: int = 4 << 20
     """An append of more bytes than this is written straight into a segment."""
 
+    spill_bytes: int = 16 << 10
+    """An append of more bytes than this, in the tail, lies in a file beside the catalog."""
+
     seal_rows: int = 500_000
     """A topic's tail is sealed into a segment when it has this many rows."""
 

@@ -204,7 +204,7 @@ class Database:
 
     def maintain(self) -> None:
         """Do all upkeep now: seal the tail, apply retention, compact, sweep, give space back."""
-        while not self.log.keeper.keep(seal_all=True):
+        while not self.log.keep():
             self.clock.sleep(0.05)
 
     def catalog_files(self) -> set[str]:

@@ -15,6 +15,7 @@ from evert.errors import EvertError
 
 SETTINGS: dict[str, Any] = {
     "direct_rows": 20,
+    "spill_bytes": 400,
     "seal_rows": 15,
     "seal_entries": 5,
     "segment_rows": 40,

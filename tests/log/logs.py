@@ -14,7 +14,13 @@ from evert.testing import MemoryLog
 from evert.transaction import Transaction
 
 TINY = Config(
-    direct_rows=20, seal_rows=10, seal_bytes=2_000, seal_entries=4, segment_rows=25, background=False
+    direct_rows=20,
+    spill_bytes=500,
+    seal_rows=10,
+    seal_bytes=2_000,
+    seal_entries=4,
+    segment_rows=25,
+    background=False,
 )
 
 

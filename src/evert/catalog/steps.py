@@ -40,9 +40,12 @@ CREATE TABLE tail (
     bytes INTEGER NOT NULL,
     spans TEXT NOT NULL,
     checksum INTEGER NOT NULL,
-    data BLOB NOT NULL
+    file TEXT,
+    start INTEGER,
+    data BLOB
 );
 CREATE UNIQUE INDEX tail_by_position ON tail (topic, position);
+CREATE INDEX tail_by_file ON tail (file) WHERE file IS NOT NULL;
 CREATE TABLE segments (
     id INTEGER PRIMARY KEY,
     topic INTEGER NOT NULL,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import time
+import zlib
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,12 +20,13 @@ from evert.catalog import Catalog, Transaction
 from evert.config import Config
 from evert.errors import Full, UnknownTopic
 from evert.log import flow, requests, segments, tail
-from evert.log.files import Files
+from evert.log.files import Files, Revoked
 from evert.log.guards import check_guard, settle
 from evert.log.protocol import Commit, Guard, Position, Write
 from evert.log.reader import LogReader
 from evert.log.registry import Registry
 from evert.log.segments import Segment, Written
+from evert.log.spill import Place, Spill
 from evert.log.tail import Spans
 from evert.log.topic import PARTITION, Topic
 from evert.schema.partition import assign
@@ -34,12 +36,14 @@ _ADVANCE = "UPDATE state SET head = head + 1, at = CASE WHEN at > ? THEN at ELSE
 
 @dataclass(frozen=True)
 class Prepared:
-    """One topic's rows, encoded: in `data`, or in the file `written`."""
+    """One topic's rows, encoded: in `data`, spilled to a `place`, or in the file `written`."""
 
     topic: Topic
     rows: int
     counts: tuple[tuple[int, int], ...]
     data: bytes = b""
+    content: int = 0
+    place: Place | None = None
     written: Written | None = None
 
 
@@ -47,9 +51,16 @@ class Appender:
     """Commits to the log of one catalog."""
 
     def __init__(
-        self, catalog: Catalog, registry: Registry, files: Files, reader: LogReader, config: Config
+        self,
+        catalog: Catalog,
+        registry: Registry,
+        files: Files,
+        spill: Spill,
+        reader: LogReader,
+        config: Config,
     ) -> None:
         self._catalog = catalog
+        self._spill = spill
         self._registry = registry
         self._files = files
         self._reader = reader
@@ -59,6 +70,13 @@ class Appender:
         digest = requests.content(commit.writes) if commit.request else b""
         if commit.request and (first := self._seen(commit, digest)) is not None:
             return first
+        try:
+            return self._attempt(commit, digest)
+        except Revoked:
+            self._spill.forget()
+            return self._attempt(commit, digest)
+
+    def _attempt(self, commit: Commit, digest: bytes) -> Position | None:
         prepared = [self._prepare(write) for write in commit.writes if write.rows.num_rows]
         committed: list[str] = []
         try:
@@ -86,7 +104,8 @@ class Appender:
         if rows.num_rows <= self._config.direct_rows:
             data = tail.encode(rows)
             if len(data) <= self._config.direct_bytes:
-                return Prepared(topic, rows.num_rows, counts, data=data)
+                place = self._spill.write(data) if len(data) > self._config.spill_bytes else None
+                return Prepared(topic, rows.num_rows, counts, data, zlib.crc32(data), place)
         written = segments.write(self._files, topic, [rows], topic.stored)
         return Prepared(topic, rows.num_rows, counts, written=written)
 
@@ -153,7 +172,10 @@ class Appender:
         topic = part.topic
         spans = _advance(tx, topic, part.counts)
         if part.written is None:
-            tail.insert(tx, topic, position, at, part.rows, spans, part.data)
+            if part.place:
+                self._files.renew_in(tx, part.place.file)
+            data, place, content = part.data, part.place, part.content
+            tail.insert(tx, topic, position, at, part.rows, spans, data, place, content)
             return
         self._files.claim(tx, part.written.file)
         segment = Segment(

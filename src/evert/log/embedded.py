@@ -16,6 +16,7 @@ from evert.log.keeper import Keeper
 from evert.log.protocol import Batch, Commit, Position
 from evert.log.reader import LogReader
 from evert.log.registry import Registry
+from evert.log.spill import Spill
 from evert.log.topic import Topic
 
 
@@ -29,7 +30,8 @@ class EmbeddedLog:
         self.files = Files(catalog, folder)
         self.reader = LogReader(catalog, self.registry, self.files)
         self.keeper = Keeper(catalog, self.registry, self.files, self.reader, self._config)
-        self._appender = Appender(catalog, self.registry, self.files, self.reader, self._config)
+        self._spill = Spill(catalog, self.files)
+        self._appender = Appender(catalog, self.registry, self.files, self._spill, self.reader, self._config)
         self._unkept_rows = self._unkept_commits = 0
         self._unkept_lock = threading.Lock()
 
@@ -89,5 +91,11 @@ class EmbeddedLog:
             self._unkept_rows = self._unkept_commits = 0
         self.keeper.nudge()
 
+    def keep(self) -> bool:
+        """Do all upkeep now; False if another process is at it."""
+        self._spill.release()
+        return self.keeper.keep(seal_all=True)
+
     def close(self) -> None:
         self.keeper.close()
+        self._spill.release()

@@ -19,6 +19,10 @@ from evert.errors import Fenced
 LEASE = 10 * 60 * 1_000_000
 
 
+class Revoked(Fenced):
+    """A file's announcement was revoked: its writer was thought dead."""
+
+
 class Files:
     """The files of one database folder, known to its catalog by their path below it."""
 
@@ -30,9 +34,9 @@ class Files:
     def path(self, file: str) -> Path:
         return self.folder / file
 
-    def announce(self, room: str) -> str:
+    def announce(self, room: str, ending: str = "parquet") -> str:
         """A new name in a room (a folder below the database's), held for us for a while."""
-        file = f"{room}/{uuid.uuid4().hex}.parquet"
+        file = f"{room}/{uuid.uuid4().hex}.{ending}"
         with disk_errors(self.folder / room):
             make_folder(self.folder, room)
         self._catalog.write(
@@ -42,13 +46,13 @@ class Files:
 
     def renew(self, file: str) -> None:
         """Hold the name for longer; `Fenced` if the sweep has revoked it."""
+        self._catalog.write(lambda tx: self.renew_in(tx, file))
 
-        def work(tx: Transaction) -> None:
-            sql = "UPDATE announcements SET until = ? WHERE file = ? AND owner = ?"
-            if not tx.run(sql, tx.now + LEASE, file, self.owner):
-                raise _revoked(file)
-
-        self._catalog.write(work)
+    def renew_in(self, tx: Transaction, file: str) -> None:
+        """The same, in a transaction that goes on to refer to the file."""
+        sql = "UPDATE announcements SET until = ? WHERE file = ? AND owner = ?"
+        if not tx.run(sql, tx.now + LEASE, file, self.owner):
+            raise _revoked(file)
 
     def claim(self, tx: Transaction, file: str) -> None:
         """In the commit that refers to the file: it is committed now, no longer announced."""
@@ -77,7 +81,7 @@ class Files:
 
         def revoke(tx: Transaction) -> list[str]:
             for (file,) in tx.all("SELECT file FROM announcements WHERE until < ?", tx.now):
-                to_garbage(tx, file)
+                release(tx, file)
             return [file for (file,) in tx.all("SELECT file FROM garbage")]
 
         names = self._catalog.write(revoke)
@@ -99,6 +103,24 @@ def to_garbage(tx: Transaction, file: str) -> None:
     """No commit refers to the file from now on; the next sweep removes it."""
     tx.run("DELETE FROM announcements WHERE file = ?", file)
     tx.run("INSERT INTO garbage VALUES (?, ?) ON CONFLICT DO NOTHING", file, tx.now)
+
+
+def release(tx: Transaction, file: str) -> None:
+    """Announced no longer: the file goes, now or when the tail no longer refers to it."""
+    tx.run("DELETE FROM announcements WHERE file = ?", file)
+    let_go(tx, [file])
+
+
+def let_go(tx: Transaction, files: Iterable[str]) -> None:
+    """The tail refers to these files less than before: those that nobody needs any more go."""
+    for file in files:
+        held = tx.one(
+            "SELECT 1 FROM tail WHERE file = ? UNION ALL SELECT 1 FROM announcements WHERE file = ? LIMIT 1",
+            file,
+            file,
+        )
+        if held is None:
+            to_garbage(tx, file)
 
 
 def make_folder(root: Path, room: str) -> None:
@@ -137,7 +159,7 @@ def sync_folder(path: Path) -> None:
         os.close(handle)
 
 
-def _revoked(file: str) -> Fenced:
-    return Fenced(
+def _revoked(file: str) -> Revoked:
+    return Revoked(
         f"the announcement of {file} was revoked before its commit", hint="append again: nothing was written"
     )

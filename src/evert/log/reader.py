@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -52,6 +53,7 @@ class LogReader:
     def __init__(self, catalog: Catalog, registry: Registry, files: Files) -> None:
         self._catalog = catalog
         self._registry = registry
+        self._files = files
         self._segments = segments.Reader(files)
 
     def head(self) -> Position:
@@ -90,19 +92,19 @@ class LogReader:
         missing = ""
         removed: Removed | None = None
         while cursor < upto:
-            with self._catalog.read() as tx:
-                removed = refuse_lost(tx, topic, cursor, removed)
-                if cursor == 0:
-                    chain.begin(tx, topic)
-                step = self._next(tx, topic, cursor, upto)
+            try:
+                with self._catalog.read() as tx:
+                    removed = refuse_lost(tx, topic, cursor, removed)
+                    if cursor == 0:
+                        chain.begin(tx, topic)
+                    step = self._next(tx, topic, cursor, upto)
+                file = self._segments.open(topic, step.segment) if step.segment else None
+            except FileNotFoundError as error:
+                if missing == error.filename:
+                    raise _missing(topic, cursor, missing) from None
+                missing = error.filename
+                continue
             if step.segment:
-                try:
-                    file = self._segments.open(topic, step.segment)
-                except FileNotFoundError:
-                    if missing == step.segment.file:
-                        raise segments.damaged(topic, step.segment, "the file is missing") from None
-                    missing = step.segment.file
-                    continue
                 chain.link(step.segment.spans, step.segment.first)
                 yield from self._segment(topic, step.segment, file, cursor, upto, columns)
                 cursor = step.segment.last
@@ -134,7 +136,9 @@ class LogReader:
     def _next(self, tx: Transaction, topic: Topic, cursor: Position, upto: Position) -> Step:
         ahead = segments.segments(tx, topic, after=cursor, upto=upto, most=1)
         end = ahead[0].first - 1 if ahead else upto
-        found = tail.entries(tx, topic, cursor, end, most_bytes=BATCH_BYTES, most_rows=BATCH_ROWS)
+        found = tail.entries(
+            tx, self._files.folder, topic, cursor, end, most_bytes=BATCH_BYTES, most_rows=BATCH_ROWS
+        )
         for version in {entry.schema for entry in found} | {segment.schema for segment in ahead}:
             self._registry.at_version(tx, topic, version)
         if found:
@@ -215,6 +219,17 @@ class LogReader:
                 stamps = tail.stamp(rows, topic, positions=first, at=segment.first_at, spans=spans)
                 spans = _advanced(spans, stamps[1])
             yield Batch(topic.name, first, last, finish(topic, written, rows, stamps, columns))
+
+
+def _missing(topic: Topic, cursor: Position, path: str) -> Corrupt:
+    name = Path(path).name
+    return Corrupt(
+        f"the file {name} of {topic.name} is missing; it holds the rows after position {cursor}",
+        hint="restore the file from a backup",
+        topic=topic.name,
+        file=name,
+        position=cursor,
+    )
 
 
 def stored_columns(written: Topic, columns: Sequence[str] | None) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from evert.catalog import Catalog, Transaction
 from evert.errors import SchemaChangeRefused, TopicExists, UnknownTopic
-from evert.log.files import to_garbage
+from evert.log.files import let_go, to_garbage
 from evert.log.names import folded
 from evert.log.topic import Options, Topic
 from evert.schema.schema import Schema, check_evolution
@@ -96,9 +96,11 @@ class Registry:
             topic = self.find(tx, name)
             for (file,) in tx.all("SELECT file FROM segments WHERE topic = ?", topic.id):
                 to_garbage(tx, file)
+            spilled = tx.all("SELECT DISTINCT file FROM tail WHERE topic = ? AND file IS NOT NULL", topic.id)
             for table in ("segments", "tail", "offsets", "schemas", "assignments", "consumed", "deliveries"):
                 tx.run(f"DELETE FROM {table} WHERE topic = ?", topic.id)
             tx.run("DELETE FROM topics WHERE id = ?", topic.id)
+            let_go(tx, (file for (file,) in spilled))
 
         self._catalog.write(work)
 

@@ -15,7 +15,7 @@ from evert.catalog import Catalog, Lease, Transaction
 from evert.config import Config
 from evert.errors import Conflict
 from evert.log import segments, tail
-from evert.log.files import Files
+from evert.log.files import Files, let_go
 from evert.log.reader import one_batch
 from evert.log.registry import Registry
 from evert.log.segments import Segment
@@ -52,6 +52,7 @@ def seal(
             ahead = segments.segments(tx, topic, after=first[0], most=1)
             entries = tail.entries(
                 tx,
+                files.folder,
                 topic,
                 first[0] - 1,
                 min(upto, ahead[0].first - 1) if ahead else upto,
@@ -88,6 +89,7 @@ def _seal_entries(
         files.claim(tx, file.file)
         if tail.delete(tx, topic, (entry.position for entry in entries)) != len(entries):
             raise Conflict(f"the tail of {topic.name} changed while it was sealed", topic=topic.name)
+        let_go(tx, {entry.file for entry in entries if entry.file is not None})
         segments.insert(tx, topic, segment)
 
     try:

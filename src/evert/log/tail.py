@@ -1,4 +1,8 @@
-"""The tail: small appends, each one Arrow blob in the catalog, in the transaction that gives it its position."""
+"""The tail: appends that are not yet in a segment, each one an Arrow blob.
+
+A small blob lies in the catalog, in the row that its transaction inserts; a larger one in a file beside it
+(`spill`), and the row says where.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import json
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,12 +18,14 @@ import pyarrow as pa
 
 from evert.catalog import Transaction
 from evert.errors import Corrupt
+from evert.log import spill
+from evert.log.spill import Place
 from evert.log.topic import DELETED, INGESTED_AT, OFFSET, PARTITION, POSITION, UTC_MICROSECONDS, Topic
 
 Spans = tuple[tuple[int, int, int], ...]
 """For each partition touched: its number, the first offset, and the one after the last."""
 
-_COLUMNS = "position, at, schema, rows, spans, checksum, data"
+_COLUMNS = "position, at, schema, rows, bytes, spans, checksum, file, start, data"
 
 
 @dataclass(frozen=True)
@@ -32,10 +39,11 @@ class TailEntry:
     spans: Spans
     checksum: int
     data: bytes
+    file: str | None = None
 
     def verify(self, topic: Topic) -> None:
         """Refuse to serve what is not what was written."""
-        if _checksum(self, topic.id) != self.checksum:
+        if _checksum(self, topic.id, zlib.crc32(self.data)) != self.checksum:
             raise Corrupt(
                 f"the tail of {topic.name} is damaged at position {self.position}",
                 hint="restore a backup; the rows around it can still be read with after= and upto=",
@@ -58,12 +66,21 @@ def decode(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def insert(
-    tx: Transaction, topic: Topic, position: int, at: int, rows: int, spans: Spans, data: bytes
+    tx: Transaction,
+    topic: Topic,
+    position: int,
+    at: int,
+    rows: int,
+    spans: Spans,
+    data: bytes,
+    place: Place | None,
+    content: int,
 ) -> None:
+    """Insert an entry; `content` is the CRC-32 of its data."""
     entry = TailEntry(position, at, topic.version, rows, spans, 0, data)
     tx.run(
-        "INSERT INTO tail (topic, position, at, schema, rows, bytes, spans, checksum, data)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO tail (topic, position, at, schema, rows, bytes, spans, checksum, file, start, data)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         topic.id,
         position,
         at,
@@ -71,20 +88,25 @@ def insert(
         rows,
         len(data),
         json.dumps(spans, separators=(",", ":")),
-        _checksum(entry, topic.id),
-        data,
+        _checksum(entry, topic.id, content),
+        place.file if place else None,
+        place.start if place else None,
+        None if place else data,
     )
 
 
 def entries(
-    tx: Transaction, topic: Topic, after: int, upto: int, *, most_bytes: int, most_rows: int
+    tx: Transaction, folder: Path, topic: Topic, after: int, upto: int, *, most_bytes: int, most_rows: int
 ) -> list[TailEntry]:
-    """The entries in `(after, upto]`, from the first on, until the bound is passed."""
+    """The entries in `(after, upto]`, from the first on, until the bound is passed.
+
+    `FileNotFoundError` if a file of theirs is gone: they have been sealed meanwhile, look again.
+    """
     found: list[TailEntry] = []
     size = rows = 0
     sql = f"SELECT {_COLUMNS} FROM tail WHERE topic = ? AND position > ? AND position <= ? ORDER BY position"
     for row in tx.each(sql, topic.id, after, upto):
-        entry = _entry(topic, row)
+        entry = _entry(folder, topic, row)
         found.append(entry)
         size += len(entry.data)
         rows += entry.rows
@@ -147,9 +169,11 @@ def stamped_schema(topic: Topic) -> pa.Schema:
     return pa.schema(list(topic.stored) + [pa.field(name, kind, nullable=False) for name, kind in extra])
 
 
-def _entry(topic: Topic, row: tuple[Any, ...]) -> TailEntry:
-    position, at, schema, rows, spans, checksum, data = row
-    return TailEntry(position, at, schema, rows, _spans(topic, position, spans), checksum, data)
+def _entry(folder: Path, topic: Topic, row: tuple[Any, ...]) -> TailEntry:
+    position, at, schema, rows, size, spans, checksum, file, start, data = row
+    if file is not None:
+        data = spill.read(folder, file, start, size)
+    return TailEntry(position, at, schema, rows, _spans(topic, position, spans), checksum, data, file)
 
 
 def _spans(topic: Topic, position: int, text: str) -> Spans:
@@ -161,6 +185,6 @@ def _spans(topic: Topic, position: int, text: str) -> Spans:
         ) from error
 
 
-def _checksum(entry: TailEntry, topic: int) -> int:
+def _checksum(entry: TailEntry, topic: int, content: int) -> int:
     place = repr((topic, entry.position, entry.at, entry.schema, entry.rows, entry.spans))
-    return zlib.crc32(place.encode(), zlib.crc32(entry.data))
+    return zlib.crc32(place.encode(), content)

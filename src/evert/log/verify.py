@@ -53,13 +53,16 @@ class Database(Protocol):
 def verify(db: Database, deep: bool = False) -> list[Problem]:
     """Everything that is wrong with the log of a database. Others may go on writing meanwhile."""
     present = {
-        path.relative_to(db.path).as_posix() for path in (db.path / "log").rglob("*") if path.is_file()
+        path.relative_to(db.path).as_posix()
+        for room in ("log", "tail")
+        for path in (db.path / room).rglob("*")
+        if path.is_file()
     }
     found: list[Problem] = []
     for topic in db.log.topics().values():
         with db.catalog.read() as tx:
             if tx.one("SELECT 1 FROM topics WHERE id = ? AND created = ?", topic.id, topic.created):
-                checked, problems = _chain(tx, topic)
+                checked, problems = _chain(tx, db.path, topic)
                 found.extend(problems)
             else:
                 checked = []
@@ -71,6 +74,7 @@ def verify(db: Database, deep: bool = False) -> list[Problem]:
         known = {file for (file,) in tx.all("SELECT file FROM segments")}
         known |= {file for (file,) in tx.all("SELECT file FROM announcements")}
         known |= {file for (file,) in tx.all("SELECT file FROM garbage")}
+        known |= {file for (file,) in tx.all("SELECT DISTINCT file FROM tail WHERE file IS NOT NULL")}
     for file in sorted(present - known):
         if (db.path / file).exists():
             hint = "nothing refers to it: move it away once you know what it is"
@@ -78,7 +82,7 @@ def verify(db: Database, deep: bool = False) -> list[Problem]:
     return found
 
 
-def _chain(tx: Transaction, topic: Topic) -> tuple[list[Segment], list[Problem]]:
+def _chain(tx: Transaction, folder: Path, topic: Topic) -> tuple[list[Segment], list[Problem]]:
     """Link the pieces of a topic by their offsets; its segments, and what does not fit."""
     found: list[Problem] = []
     healthy: list[Segment] = []
@@ -94,10 +98,16 @@ def _chain(tx: Transaction, topic: Topic) -> tuple[list[Segment], list[Problem]]
         pieces.append((segment.first, segment.spans))
     for (position,) in tx.all("SELECT position FROM tail WHERE topic = ? ORDER BY position", topic.id):
         try:
-            (entry,) = tail.entries(tx, topic, position - 1, position, most_bytes=1, most_rows=1)
+            (entry,) = tail.entries(tx, folder, topic, position - 1, position, most_bytes=1, most_rows=1)
             entry.verify(topic)
         except Corrupt as error:
             found.append(_damage(error, topic))
+            continue
+        except FileNotFoundError as error:
+            what = (
+                f"{Path(str(error.filename)).name} is missing: position {position} of {topic.name} is in it"
+            )
+            found.append(Problem("error", what, _RESTORE, topic.name, position=position))
             continue
         pieces.append((position, entry.spans))
     for position, _ in pieces:
