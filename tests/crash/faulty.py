@@ -118,7 +118,9 @@ def check(run: Run, folder: Path | None = None) -> None:
         kept = {batch: found_rows for batch, found_rows in batches(facts).items() if batch not in (0, 200)}
         assert kept == {batch: found_rows for batch, found_rows in found.items() if batch != 0}
         known = db.catalog_files()
-        there = {str(p.relative_to(db.path)) for p in db.path.rglob("*.parquet")}
+        there = {
+            str(p.relative_to(db.path)) for p in db.path.rglob("*.*") if p.suffix in (".parquet", ".arrow")
+        }
         assert there == known, "files that no commit refers to were left, or committed ones removed"
 
 

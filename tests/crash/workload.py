@@ -22,7 +22,7 @@ SETTINGS: dict[str, Any] = {
     "background": False,
 }
 SCHEMA = "batch INT, row INT, size INT"
-SIZES = (1, 30, 2, 1)
+SIZES = (1, 30, 15, 1)
 
 
 def rows(batch: int, size: int) -> list[dict[str, int]]:
