@@ -275,7 +275,7 @@ class Consumer:
         for offer in self._offers:
             if offer.transaction.position is not None:
                 self._committed(offer.claims)
-            elif offer.transaction._done:
+            elif offer.transaction.over:
                 self.rewind()
                 return
             else:

@@ -31,6 +31,11 @@ class Transaction:
         self._done = False
         self.position: int | None = None
 
+    @property
+    def over(self) -> bool:
+        """Whether it has been committed or given up; `position` tells which."""
+        return self._done
+
     def append(self, topic: str | object, rows: Any) -> None:
         """Rows for a stream."""
         found = self._topic(topic)

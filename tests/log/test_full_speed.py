@@ -43,7 +43,8 @@ with evert.open(folder) as db, db.consumer(group, "facts", member=member) as con
                     seen.setdefault(p, []).append(o)
                 for partition, offsets in seen.items():
                     assert offsets == list(range(offsets[0], offsets[-1] + 1))
-                    tx.append("seen", {"group": group, "partition": partition, "first": offsets[0], "end": offsets[-1] + 1})
+                    place = {"group": group, "partition": partition}
+                    tx.append("seen", {**place, "first": offsets[0], "end": offsets[-1] + 1})
                 taken += rows.num_rows
             consumer.commit(tx)
 print(taken)

@@ -145,7 +145,7 @@ class Appender:
         for guard in guards:
             check_guard(tx, self._reader, guard)
         kept = [p for p in prepared if self._admitted(tx, p)]
-        if prepared and not kept:
+        if prepared and not kept and not commit.also:
             return None
         row = tx.one(_ADVANCE, tx.now, tx.now)
         assert row is not None

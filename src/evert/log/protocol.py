@@ -80,7 +80,7 @@ class Log(Protocol):
     def topics(self) -> dict[str, Topic]: ...
 
     def append(self, commit: Commit) -> Position | None:
-        """Make the commit durable. The position it has; None if flow control dropped all of it."""
+        """Make the commit durable. The position it has; None if flow control dropped all there was to it."""
         ...
 
     def read(
