@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from evert_cli import Shell
+from tests.cli.evert_cli import Shell
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from evert_cli import Shell
+from tests.cli.evert_cli import Shell
 
 
 @pytest.fixture

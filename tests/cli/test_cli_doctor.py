@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from evert_cli import Shell
+from tests.cli.evert_cli import Shell
 
 from evert.catalog.bell import Bell
 from evert.doctor import examine_disk, file_system

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from click.testing import CliRunner
-from evert_cli import Shell
+from tests.cli.evert_cli import Shell
 
 from evert.cli.main import evert
 from evert.version import __version__

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from evert_cli import Shell
+from tests.cli.evert_cli import Shell
 
 import evert
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from evert_cli import PROGRAM, Shell
+from tests.cli.evert_cli import PROGRAM, Shell
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from evert_cli import Shell
+from tests.cli.evert_cli import Shell
 
 
 def test_init_twice_is_fine(shell: Shell) -> None:

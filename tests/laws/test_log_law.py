@@ -6,15 +6,10 @@ sealing, compaction, retention, sweeps, evolution and restarts at random places.
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "log"))
-from logs import begin, make_log, rows_of
+from tests.log.logs import begin, make_log, rows_of
 
 from evert.errors import Conflict, RequestReused
 from evert.log.protocol import Request

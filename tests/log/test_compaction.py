@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from logs import append, column, delete, make_log, rows_of, upsert
+from tests.log.logs import append, column, delete, make_log, rows_of, upsert
 
 from evert.errors import Expired, Refused
 from evert.log.topic import define

@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 
 import pytest
-from logs import append, column, make_log, rows_of, upsert
+from tests.log.logs import append, column, make_log, rows_of, upsert
 
 import evert
 from evert.catalog import SqliteCatalog

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from logs import append, begin, column, make_log
+from tests.log.logs import append, begin, column, make_log
 
 from evert.errors import DiskFailed, Fenced
 from evert.log import segments

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from consuming import SCHEMA, drain, ids, rows
+from tests.log.consuming import SCHEMA, drain, ids, rows
 
 import evert
 from evert.errors import BadOption, Fenced, UnknownTopic

@@ -8,9 +8,9 @@ import sys
 import tempfile
 from collections import Counter
 
-from consuming import SCHEMA, rows, until
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.log.consuming import SCHEMA, rows, until
 
 import evert
 from evert.errors import Fenced

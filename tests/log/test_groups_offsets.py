@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from consuming import SCHEMA, drain, ids, rows
+from tests.log.consuming import SCHEMA, drain, ids, rows
 
 import evert
 from evert.errors import BadOption, Expired, Fenced, NotFound, Refused

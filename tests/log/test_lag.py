@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from consuming import SCHEMA, drain, rows
+from tests.log.consuming import SCHEMA, drain, rows
 
 import evert
 from evert.errors import Full, UnknownTopic

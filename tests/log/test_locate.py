@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from logs import TINY
+from tests.log.logs import TINY
 
 import evert
 

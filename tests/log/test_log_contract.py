@@ -11,7 +11,7 @@ import time
 
 import pyarrow as pa
 import pytest
-from logs import append, begin, column, delete, make_log, rows_of, upsert
+from tests.log.logs import append, begin, column, delete, make_log, rows_of, upsert
 
 from evert.errors import (
     BadName,

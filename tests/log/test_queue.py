@@ -9,7 +9,7 @@ import threading
 from collections import Counter
 
 import pytest
-from consuming import SCHEMA, rows, until
+from tests.log.consuming import SCHEMA, rows, until
 
 import evert
 from evert.errors import BadOption, Expired, Fenced, Refused

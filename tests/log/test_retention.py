@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from logs import append, column, make_log, rows_of
+from tests.log.logs import append, column, make_log, rows_of
 
 from evert.errors import Expired
 from evert.log.topic import define

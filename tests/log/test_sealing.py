@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from logs import append, column, make_log, upsert
+from tests.log.logs import append, column, make_log, upsert
 
 from evert.log import reader
 from evert.log.topic import define

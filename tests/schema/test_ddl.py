@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from random_schemas import schemas
+from tests.schema.random_schemas import schemas
 
 from evert.errors import BadName, BadSchema
 from evert.schema.ddl import parse_columns

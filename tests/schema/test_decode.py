@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from random_schemas import schemas_with_rows
+from tests.schema.random_schemas import schemas_with_rows
 
 from evert.errors import BadRow
 from evert.schema.decode import csv, json_lines

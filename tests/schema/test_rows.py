@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from random_schemas import schemas_with_rows
+from tests.schema.random_schemas import schemas_with_rows
 
 from evert.errors import BadRow
 from evert.schema.rows import digest, keys_table, to_table

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
-from random_schemas import schemas, schemas_with_rows
+from tests.schema.random_schemas import schemas, schemas_with_rows
 
 from evert.errors import BadSchema, SchemaChangeRefused, UnknownColumn
 from evert.schema.rows import to_table
