@@ -31,7 +31,6 @@ CREATE TABLE offsets (
     PRIMARY KEY (topic, "partition")
 );
 CREATE TABLE tail (
-    id INTEGER PRIMARY KEY,
     topic INTEGER NOT NULL,
     position INTEGER NOT NULL,
     at INTEGER NOT NULL,
@@ -42,9 +41,9 @@ CREATE TABLE tail (
     checksum INTEGER NOT NULL,
     file TEXT,
     start INTEGER,
-    data BLOB
-);
-CREATE UNIQUE INDEX tail_by_position ON tail (topic, position);
+    data BLOB,
+    PRIMARY KEY (topic, position)
+) WITHOUT ROWID;
 CREATE INDEX tail_by_file ON tail (file) WHERE file IS NOT NULL;
 CREATE TABLE segments (
     id INTEGER PRIMARY KEY,
