@@ -13,7 +13,7 @@ from evert.clock import Clock, SystemClock
 from evert.config import Config
 from evert.consumer import Consumer
 from evert.duration import Duration
-from evert.errors import TimedOut
+from evert.errors import Expired, TimedOut
 from evert.log import groups, lag
 from evert.log.embedded import EmbeddedLog
 from evert.log.groups import GroupInfo
@@ -130,19 +130,29 @@ class Database:
         timeout: float | None = None,
     ) -> Iterator[Batch]:
         """Batches of one or more topics in one order of positions; see `TopicHandle.read`."""
+        found = [self.definition(name) for name in topics]
         last = time.monotonic()
         while True:
-            head = self.log.head() if upto is None else min(upto, self.log.head())
-            for batch in self.log.read(topics, after=after, upto=head, columns=columns):
+            head = self.log.head()
+            for batch in self.log.read(topics, after=after, upto=upto, columns=columns):
                 yield batch
+                after = max(after, batch.last)
                 last = time.monotonic()
-            after = max(after, head)
+            after = max(after, head if upto is None else min(head, upto))
             if not follow or (upto is not None and after >= upto):
                 return
             left = 1.0 if timeout is None else min(1.0, last + timeout - time.monotonic())
             if left <= 0:
                 return
             self.log.wait(after, left)
+            self._refuse_others(found)
+
+    def _refuse_others(self, topics: Sequence[Topic]) -> None:
+        """`Expired` if a topic that is followed was dropped, though another has its name by now."""
+        there = {(topic.id, topic.created) for topic in self.log.topics().values()}
+        for topic in topics:
+            if (topic.id, topic.created) not in there:
+                raise Expired(f"the topic {topic.name} was dropped while it was read", topic=topic.name)
 
     def wait(self, position: int, timeout: float = 60.0) -> int:
         """Block until the log has reached a position; the head."""
@@ -202,10 +212,13 @@ class Database:
         """How far each group is behind in each partition, with a warning where retention comes close."""
         return lag.lag(self.catalog, self.log.registry, self.log.reader, topic, group)
 
-    def maintain(self) -> None:
+    def maintain(self, timeout: float = 120.0) -> None:
         """Do all upkeep now: seal the tail, apply retention, compact, sweep, give space back."""
+        deadline = time.monotonic() + timeout
         while not self.log.keep():
-            self.clock.sleep(0.05)
+            if time.monotonic() > deadline:
+                raise TimedOut("another process has been looking after the log all the time")
+            time.sleep(0.05)
 
     def catalog_files(self) -> set[str]:
         """The files that the catalog refers to, below the folder."""

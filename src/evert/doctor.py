@@ -10,9 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
-from evert.catalog.bell import Bell
-from evert.catalog.locks import WriterLock
-from evert.catalog.sqlite import FILE
+from evert.catalog.sqlite import FILE, SqliteCatalog
 from evert.catalog.steps import FORMAT
 from evert.database import Database
 from evert.database import open as open_database
@@ -127,7 +125,7 @@ def examine_database(folder: Path, *, deep: bool = False, accept_loss: bool = Fa
         if not accept_loss:
             yield Check("error", error.message, error.hint, corrupt=True)
             return
-        forget_acknowledged(folder)
+        SqliteCatalog.accept_loss(folder)
         yield Check("warning", f"accepted: {error.message}")
         try:
             db = open_database(folder, create=False, background=False)
@@ -178,15 +176,3 @@ def _consumers(db: Database) -> Iterator[Check]:
 
 def _failed(error: EvertError) -> Check:
     return Check("error", error.message, error.hint, corrupt=isinstance(error, Corrupt))
-
-
-def forget_acknowledged(folder: Path) -> None:
-    """What `SqliteCatalog.accept_loss` does, for a catalog that refuses to open because of the loss."""
-    lock = WriterLock(folder)
-    bell = Bell(folder / "head")
-    try:
-        with lock():
-            bell.ring(0)
-    finally:
-        bell.close()
-        lock.close()

@@ -86,7 +86,7 @@ class Queue:
         self._log = log
         self._options = (check_name(group, "group"), ordered, microseconds(visibility), max_attempts)
         self._follower: Follower | None = None
-        self._schema: pa.Schema | None = None
+        self._followed: Topic | None = None
         self._reading = threading.Lock()
         self.topic = topic
         self._begin(_queueable(log.reader.topic(topic), ordered))
@@ -228,8 +228,8 @@ class Queue:
     ) -> tuple[list[tuple[Delivery, dict[str, Any]]], Position]:
         """The next rows that nobody has taken, each as it would be stored and as the user sees it."""
         schema = place.topic.readable(None)
-        if self._follower is None or self._schema != schema:
-            self._follower, self._schema = Follower(self._log.reader, place.topic), schema
+        if self._follower is None or self._followed != place.topic:
+            self._follower, self._followed = Follower(self._log.reader, place.topic), place.topic
         piece = progress.advance(self._catalog, place.group, place.topic, self._follower, cursors, held, most)
         if piece.rows is None:
             return [], piece.complete

@@ -58,10 +58,13 @@ class Transaction:
     def require_unmoved(self, topic: str | object, since: int, *, key: Any = None) -> None:
         """Commit only if the topic, or one key of it, has no row after this position."""
         found = self._topic(topic)
-        columns = key if isinstance(key, tuple) or key is None else (key,)
-        if columns is not None and not found.key:
+        if key is None:
+            self._guards.append(Guard(found, since))
+            return
+        if not found.key:
             raise BadOption(f"{found.name} has no key", topic=found.name)
-        self._guards.append(Guard(found.name, since, columns))
+        keys = keys_table(found.schema, [key], found.key, topic=found.name)
+        self._guards.append(Guard(found, since, tuple(keys.column(name)[0] for name in found.key)))
 
     def also(self, work: Callable[[CatalogTransaction, int], None]) -> None:
         """Run this in the commit's own catalog transaction; how acknowledgements join a commit."""
@@ -123,6 +126,7 @@ def request_of(request_id: str | None, producer: str | None, sequence: int | Non
         return Request(request_id)
     if producer is None and sequence is None:
         return None
-    if not producer or not isinstance(sequence, int) or isinstance(sequence, bool) or sequence < 0:
-        raise BadOption("a producer needs a name and a sequence that is a whole number, 0 or more")
+    whole = isinstance(sequence, int) and not isinstance(sequence, bool)
+    if not producer or not whole or not 0 <= sequence < 2**63:  # type: ignore[operator]
+        raise BadOption("a producer needs a name and a sequence that is a whole number from 0 to 2^63 - 1")
     return Request(str(sequence), producer)

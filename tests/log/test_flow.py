@@ -79,16 +79,17 @@ def test_dropped_rows_are_counted_and_the_producer_is_told(db):
         assert read(topic) == 14
 
 
-def test_in_a_transaction_only_the_full_topic_loses_its_rows(db):
+def test_a_transaction_is_dropped_as_a_whole_or_not_at_all(db):
     full = db.stream("t", "n INT", when_full="drop", capacity=1)
     other = db.stream("u", "n INT")
     with db.consumer("g", "t"):
         full.append(rows(1))
         with db.transaction() as tx:
             tx.append("t", rows(2))
-            tx.append("u", rows(2))
-        assert tx.position == 2
-        assert (read(full), read(other)) == (1, 2)
+            tx.append("u", rows(3))
+        assert tx.position is None
+        assert (read(full), read(other)) == (1, 0)
+        assert (full.sizes().dropped, other.sizes().dropped) == (2, 3)
 
 
 def test_offsets_are_committed_though_all_of_the_output_was_dropped(db):

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from evert.catalog.protocol import Catalog, Transaction
 from evert.errors import Fenced
 
+MOST = 3_600_000_000
+"""The longest time for which a lease is ever taken, in microseconds."""
+
 
 @dataclass(frozen=True)
 class Lease:
@@ -27,11 +30,15 @@ class Lease:
 
 
 def acquire(catalog: Catalog, name: str, owner: str, duration: int) -> Lease | None:
-    """The lease, taken or renewed for some microseconds; None while another owner holds it."""
+    """The lease, taken or renewed for some microseconds; None while another owner holds it.
+
+    A lease that ends in a future that no lease reaches was taken by a clock that went wrong: it is over.
+    """
 
     def work(tx: Transaction) -> Lease | None:
         row = tx.one("SELECT owner, token, until FROM leases WHERE name = ?", name)
-        if row is not None and row[0] != owner and row[2] > tx.now:
+        held = row is not None and row[0] != owner and tx.now < row[2] <= tx.now + MOST
+        if held:
             return None
         token = 1 if row is None else row[1] + (row[0] != owner)
         tx.run(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import queue
 import sqlite3
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from evert import fork
 from evert.catalog.bell import Bell
 from evert.catalog.locks import WriterLock
 from evert.catalog.steps import FORMAT, STEPS
@@ -27,6 +25,7 @@ FILE = "catalog.sqlite"
 POLL_SECONDS = 0.003
 RECHECK_SECONDS = 0.1
 LAZY_PAGES = 16_384
+FORK_SECONDS = 5.0
 
 _STATE = """
 CREATE TABLE state (id INTEGER PRIMARY KEY, version INTEGER NOT NULL, head INTEGER NOT NULL, at INTEGER NOT NULL);
@@ -67,7 +66,7 @@ class Job(Generic[T]):
     def run(self, transaction: SqliteTransaction) -> None:
         try:
             self.result = self.work(transaction)
-        except BaseException as error:
+        except Exception as error:
             self.error = error
 
 
@@ -111,12 +110,14 @@ class SqliteCatalog:
             folder.mkdir(parents=True, exist_ok=True)
             self._start()
         self._prepare()
-        _OPEN.add(self)
+        fork.watch(self)
 
     def _start(self) -> None:
         self._lock = WriterLock(self.folder)
         self._bell = Bell(self.folder / "head")
-        self._readers: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
+        self._idle: list[sqlite3.Connection] = []
+        self._reading = 0
+        self._quiet = threading.Condition()
         self._writer: sqlite3.Connection | None = None
         self._leader = threading.Lock()
         self._leading = 0
@@ -124,38 +125,55 @@ class SqliteCatalog:
         self._jobs_lock = threading.Lock()
         self._closed = False
 
-    def read(self) -> Any:
+    def read(self) -> AbstractContextManager[SqliteTransaction]:
         return self._read()
 
     @contextmanager
     def _read(self) -> Iterator[SqliteTransaction]:
-        self._check_open()
         with _translated(self.path):
-            try:
-                connection = self._readers.get_nowait()
-            except queue.Empty:
-                connection = self._connect()
-            try:
-                connection.execute("BEGIN")
-            except sqlite3.Error:
-                connection.close()
-                raise
-        healthy = True
+            connection = self._borrow()
+        healthy = False
         try:
             with _translated(self.path):
-                yield SqliteTransaction(connection, self._clock.now())
+                connection.execute("BEGIN")
+                try:
+                    yield SqliteTransaction(connection, self._clock.now())
+                finally:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+            healthy = True
         except (Corrupt, DiskFailed):
-            healthy = False
+            raise
+        except BaseException:
+            healthy = True
             raise
         finally:
+            self._give_back(connection, healthy)
+
+    def _borrow(self) -> sqlite3.Connection:
+        with self._quiet:
+            self._check_open()
+            self._reading += 1
+            if self._idle:
+                return self._idle.pop()
+        try:
+            return self._connect()
+        except BaseException:
+            with self._quiet:
+                self._reading -= 1
+                self._quiet.notify_all()
+            raise
+
+    def _give_back(self, connection: sqlite3.Connection, healthy: bool) -> None:
+        with self._quiet:
             if healthy and not self._closed:
-                connection.execute("ROLLBACK")
-                self._readers.put(connection)
+                self._idle.append(connection)
             else:
                 connection.close()
+            self._reading -= 1
+            self._quiet.notify_all()
 
     def write(self, work: Callable[[SqliteTransaction], T]) -> T:
-        self._check_open()
         if self._leading == threading.get_ident():
             raise RuntimeError("work inside a catalog write may not call the catalog again")
         job = Job(work)
@@ -163,16 +181,22 @@ class SqliteCatalog:
             self._jobs.append(job)
         with self._leader:
             if not job.done:
+                self._check_open()
                 self._lead()
-        if job.error:
-            raise job.error
+        with _translated(self.path):
+            if job.error:
+                raise job.error
+        if not job.done:
+            raise DiskFailed("the commit was interrupted before it began")
         return job.result  # type: ignore[return-value]
 
     def _lead(self) -> None:
-        with self._jobs_lock:
-            jobs, self._jobs = self._jobs, []
+        """Commit what all waiting threads want to write. An interrupt undoes all of it and is passed on."""
         self._leading = threading.get_ident()
+        jobs: list[Job[Any]] = []
         try:
+            with self._jobs_lock:
+                jobs, self._jobs = self._jobs, []
             with self._lock(), _translated(self.path):
                 if self._writer is None:
                     self._writer = self._connect()
@@ -183,6 +207,8 @@ class SqliteCatalog:
             self._abandon_writer()
             for job in jobs:
                 job.error = job.error or error
+            if not isinstance(error, Exception):
+                raise
         finally:
             self._leading = 0
             for job in jobs:
@@ -202,10 +228,10 @@ class SqliteCatalog:
         return int(row[0])
 
     def wait(self, version: int, timeout: float) -> bool:
-        self._check_open()
         deadline = time.monotonic() + timeout
         recheck = 0.0
         while True:
+            self._check_open()
             if self._bell.read() > version:
                 return True
             now = time.monotonic()
@@ -230,22 +256,28 @@ class SqliteCatalog:
             finally:
                 connection.close()
 
-    def accept_loss(self) -> None:
+    @staticmethod
+    def accept_loss(folder: Path) -> None:
         """Go on from what the catalog holds, although commits that had been acknowledged are missing."""
-        with self._lock():
-            self._bell.ring(0)
+        lock, bell = WriterLock(folder), Bell(folder / "head")
+        try:
+            with lock():
+                bell.ring(0)
+        finally:
+            bell.close()
+            lock.close()
 
     def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        _OPEN.discard(self)
-        if self._writer:
-            self._writer.close()
-        while not self._readers.empty():
-            self._readers.get_nowait().close()
-        self._bell.close()
-        self._lock.close()
+        """Wait for the commit that is under way, and close. Reads that are under way close behind themselves."""
+        with self._leader, self._quiet:
+            if self._closed:
+                return
+            self._closed = True
+            self._abandon_writer()
+            while self._idle:
+                self._idle.pop().close()
+            self._bell.close()
+            self._lock.close()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -285,12 +317,24 @@ class SqliteCatalog:
             self._lock.close()
             raise
 
-    def _after_fork(self) -> None:
-        """In a forked child: leave the parent's connections and locks alone and open our own."""
-        with suppress(OSError):
+    def before_fork(self) -> None:
+        """Close every connection, when no thread is using one; a thread that forks inside a read is on its own."""
+        self._leader.acquire()
+        self._quiet.acquire()
+        self._quiet.wait_for(lambda: not self._reading, timeout=FORK_SECONDS)
+        self._abandon_writer()
+        while self._idle:
+            self._idle.pop().close()
+
+    def after_fork(self, *, child: bool) -> None:
+        if not child:
+            self._quiet.release()
+            self._leader.release()
+        elif self._closed:
+            self._leader, self._quiet = threading.Lock(), threading.Condition()
+        else:
             self._lock.close()
-        _FORGOTTEN.append((self._writer, self._readers))
-        self._start()
+            self._start()
 
 
 def prepare(connection: sqlite3.Connection, folder: Path | str) -> None:
@@ -338,15 +382,3 @@ def _translated(path: Path) -> Iterator[None]:
         if isinstance(error, sqlite3.OperationalError) and ("I/O" in text or "unable to open" in text):
             raise DiskFailed(f"the disk of {path} failed: {text}", file=path.name) from error
         raise
-
-
-_OPEN: weakref.WeakSet[SqliteCatalog] = weakref.WeakSet()
-_FORGOTTEN: list[Any] = []
-
-
-def _after_fork() -> None:
-    for catalog in list(_OPEN):
-        catalog._after_fork()
-
-
-os.register_at_fork(after_in_child=_after_fork)

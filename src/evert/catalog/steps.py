@@ -20,6 +20,7 @@ CREATE TABLE topics (
     dropped INTEGER NOT NULL DEFAULT 0,
     gone INTEGER NOT NULL DEFAULT 0,
     deletes_gone INTEGER NOT NULL DEFAULT 0,
+    replaced INTEGER NOT NULL DEFAULT 0,
     compacted INTEGER NOT NULL DEFAULT 0,
     compacted_rows INTEGER NOT NULL DEFAULT 0
 );

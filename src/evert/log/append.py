@@ -24,7 +24,6 @@ from evert.log.files import Files, Revoked
 from evert.log.guards import check_guard, settle
 from evert.log.protocol import Commit, Guard, Position, Write
 from evert.log.reader import LogReader
-from evert.log.registry import Registry
 from evert.log.segments import Segment, Written
 from evert.log.spill import Place, Spill
 from evert.log.tail import Spans
@@ -53,7 +52,6 @@ class Appender:
     def __init__(
         self,
         catalog: Catalog,
-        registry: Registry,
         files: Files,
         spill: Spill,
         reader: LogReader,
@@ -61,7 +59,6 @@ class Appender:
     ) -> None:
         self._catalog = catalog
         self._spill = spill
-        self._registry = registry
         self._files = files
         self._reader = reader
         self._config = config
@@ -78,14 +75,10 @@ class Appender:
 
     def _attempt(self, commit: Commit, digest: bytes) -> Position | None:
         prepared = [self._prepare(write) for write in commit.writes if write.rows.num_rows]
-        committed: list[str] = []
         try:
-            position = self._commit(commit, prepared, digest, committed)
+            return self._commit(commit, prepared, digest)
         finally:
-            self._files.discard(
-                p.written.file for p in prepared if p.written and p.written.file not in committed
-            )
-        return position
+            self._files.discard(part.written.file for part in prepared if part.written)
 
     def _seen(self, commit: Commit, digest: bytes) -> Position | None:
         assert commit.request
@@ -106,21 +99,16 @@ class Appender:
             if len(data) <= self._config.direct_bytes:
                 place = self._spill.write(data) if len(data) > self._config.spill_bytes else None
                 return Prepared(topic, rows.num_rows, counts, data, zlib.crc32(data), place)
-        written = segments.write(self._files, topic, [rows], topic.stored)
+        written = segments.write(self._files, topic, rows, topic.stored)
         return Prepared(topic, rows.num_rows, counts, written=written)
 
-    def _commit(
-        self, commit: Commit, prepared: list[Prepared], digest: bytes, committed: list[str]
-    ) -> Position | None:
+    def _commit(self, commit: Commit, prepared: list[Prepared], digest: bytes) -> Position | None:
         deadline: float | None = None
         while True:
-            work = partial(
-                self._write, commit, settle(commit.guards, self._reader), prepared, digest, committed
-            )
+            work = partial(self._write, commit, settle(commit.guards, self._reader), prepared, digest)
             try:
                 return self._catalog.write(work)
             except flow.Wait as wait:
-                committed.clear()
                 deadline = deadline or time.monotonic() + wait.timeout
                 left = deadline - time.monotonic()
                 if left <= 0:
@@ -137,23 +125,23 @@ class Appender:
         guards: tuple[Guard, ...],
         prepared: list[Prepared],
         digest: bytes,
-        committed: list[str],
         tx: Transaction,
     ) -> Position | None:
         if commit.request and (first := requests.seen(tx, commit.request, digest)) is not None:
             return first
         for guard in guards:
             check_guard(tx, self._reader, guard)
-        kept = [p for p in prepared if self._admitted(tx, p)]
-        if prepared and not kept and not commit.also:
-            return None
+        admitted = [self._admitted(tx, part) for part in prepared]
+        if not all(admitted):
+            flow.drop(tx, [(part.topic, part.rows) for part in prepared])
+            if not commit.also:
+                return None
+            prepared = []
         row = tx.one(_ADVANCE, tx.now, tx.now)
         assert row is not None
         position, at = row
-        for part in kept:
+        for part in prepared:
             self._store(tx, part, position, at)
-            if part.written:
-                committed.append(part.written.file)
         if commit.request:
             requests.remember(tx, commit.request, digest, position, at)
         for also in commit.also:
@@ -162,18 +150,18 @@ class Appender:
 
     def _admitted(self, tx: Transaction, part: Prepared) -> bool:
         """Whether the topic still is what the rows were checked against, and has room for them."""
-        row = tx.one("SELECT schema, created, options FROM topics WHERE id = ?", part.topic.id)
-        if row is None or row[1] != part.topic.created:
+        row = tx.one("SELECT created, options FROM topics WHERE id = ?", part.topic.id)
+        if row is None or row[0] != part.topic.created:
             raise UnknownTopic(f"the topic {part.topic.name} was dropped", topic=part.topic.name)
         size = part.written.bytes if part.written else len(part.data)
-        return flow.admit(tx, part.topic, row[2], part.rows, size)
+        return flow.admit(tx, part.topic, row[1], part.rows, size)
 
     def _store(self, tx: Transaction, part: Prepared, position: int, at: int) -> None:
         topic = part.topic
         spans = _advance(tx, topic, part.counts)
         if part.written is None:
             if part.place:
-                self._files.renew_in(tx, part.place.file)
+                self._files.renew(tx, part.place.file)
             data, place, content = part.data, part.place, part.content
             tail.insert(tx, topic, position, at, part.rows, spans, data, place, content)
             return

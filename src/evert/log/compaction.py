@@ -11,12 +11,11 @@ their rows is a fact.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from evert.catalog import Catalog, Lease, Transaction
 from evert.config import Config
@@ -37,7 +36,8 @@ def due(tx: Transaction, topic: Topic) -> bool:
     if topic.kind != "table":
         return False
     found = tx.one("SELECT compacted, compacted_rows FROM topics WHERE id = ?", topic.id)
-    assert found is not None
+    if found is None:
+        return False
     (rows,) = tx.one(
         "SELECT coalesce(sum(rows), 0) FROM segments WHERE topic = ? AND first > ?", topic.id, found[0]
     ) or (0,)
@@ -45,33 +45,42 @@ def due(tx: Transaction, topic: Topic) -> bool:
 
 
 def compact(
-    catalog: Catalog, reader: LogReader, files: Files, config: Config, topic: Topic, lease: Lease
+    catalog: Catalog,
+    reader: LogReader,
+    files: Files,
+    config: Config,
+    name: str,
+    lease: Lease,
+    renew: Callable[[], None],
 ) -> int:
-    """Compact the topic's sealed rows; how many went. The tail is to be sealed before."""
-    if topic.kind != "table":
-        raise Refused(
-            f"{topic.name} is a stream: each of its rows is a fact, and none replaces another",
-            hint="bound it with retain= or retain_bytes=, or make it a table",
-            topic=topic.name,
-        )
+    """Compact a table's sealed rows; how many went. The tail is to be sealed before.
+
+    `renew` is called now and then, because it may take longer than the lease lasts.
+    """
     with catalog.read() as tx:
+        topic = reader.topic(name, tx)
         old = segments.segments(tx, topic)
         (barrier,) = tx.one("SELECT min(position) FROM tail WHERE topic = ?", topic.id) or (None,)
         now = tx.now
+    if topic.kind != "table":
+        raise Refused(
+            f"{topic.name} is a stream: each of its rows is a fact, and none replaces another",
+            hint="bound it with a retention by age or size, or make it a table",
+            topic=topic.name,
+        )
     if barrier is not None:
         old = [segment for segment in old if segment.last < barrier]
     if not old:
         return 0
-    upto = old[-1].last
-    keep, lost_delete = _survivors(reader, topic, upto, now)
-    removed = int(len(keep) - keep.sum())
-    if not removed:
-        catalog.write(lambda tx: _mark(tx, topic, upto, len(keep), 0))
-        return 0
-    new = _rewrite(reader, files, config, topic, upto, keep, old)
+    verdict = _judge(reader, topic, old[-1].last, now, renew)
+    if verdict.keep.all():
+        return _nothing_to_do(catalog, topic, old[-1].last, verdict, lease)
+    new = _rewrite(reader, files, config, topic, verdict.keep, old, renew)
 
     def work(tx: Transaction) -> None:
         lease.check(tx)
+        if reader.topic(name, tx) != topic:
+            raise Conflict(f"{topic.name} was changed while it was compacted", topic=topic.name)
         for segment in old:
             if not tx.run("DELETE FROM segments WHERE id = ? AND file = ?", segment.id, segment.file):
                 raise Conflict(
@@ -85,7 +94,7 @@ def compact(
             for partition, _, end in joined(segment.spans for segment in old):
                 sql = 'UPDATE offsets SET first = ? WHERE topic = ? AND "partition" = ?'
                 tx.run(sql, end, topic.id, partition)
-        _mark(tx, topic, upto, int(keep.sum()), lost_delete)
+        _mark(tx, topic, old[-1].last, verdict)
 
     try:
         catalog.write(work)
@@ -93,56 +102,91 @@ def compact(
         files.discard(segment.file for segment in new)
         raise
     files.sweep()
-    return removed
+    return int((~verdict.keep).sum())
 
 
-def _mark(tx: Transaction, topic: Topic, upto: int, rows: int, lost_delete: int) -> None:
+def _nothing_to_do(catalog: Catalog, topic: Topic, upto: int, verdict: Verdict, lease: Lease) -> int:
+    def work(tx: Transaction) -> None:
+        lease.check(tx)
+        _mark(tx, topic, upto, verdict)
+
+    catalog.write(work)
+    return 0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Which rows stay, in the log's order; the last position at which something that goes was replaced, and
+    the last delete that goes though it is the latest of its key.
+    """
+
+    keep: np.ndarray
+    replaced: int
+    lost_delete: int
+
+
+def _mark(tx: Transaction, topic: Topic, upto: int, verdict: Verdict) -> None:
     sql = (
         "UPDATE topics SET compacted = ?, compacted_rows = ?,"
+        " replaced = CASE WHEN replaced > ? THEN replaced ELSE ? END,"
         " deletes_gone = CASE WHEN deletes_gone > ? THEN deletes_gone ELSE ? END WHERE id = ?"
     )
-    tx.run(sql, upto, rows, lost_delete, lost_delete, topic.id)
+    replaced, lost = verdict.replaced, verdict.lost_delete
+    tx.run(sql, upto, int(verdict.keep.sum()), replaced, replaced, lost, lost, topic.id)
 
 
-def _survivors(reader: LogReader, topic: Topic, upto: int, now: int) -> tuple[np.ndarray, int]:
-    """Which rows stay, in the log's order, and the position of the last delete that does not."""
+def _judge(reader: LogReader, topic: Topic, upto: int, now: int, renew: Callable[[], None]) -> Verdict:
+    """Look at the keys of all rows, and decide which stay."""
     wanted = pa.schema([*(topic.stored.field(k) for k in topic.key), *topic.system_fields])
-    batches = [b.rows.select(wanted.names) for b in reader.read([topic.name], 0, upto, topic.key)]
+    batches = []
+    for batch in reader.rows_of(topic, 0, upto, topic.key):
+        batches.append(batch.rows.select(wanted.names))
+        renew()
     table = pa.Table.from_batches(batches, wanted)
-    count = table.num_rows
-    table = table.append_column(_ROW, pa.array(np.arange(count)))
-    last = table.group_by(list(topic.key)).aggregate([(_ROW, "max")]).column(f"{_ROW}_max").to_numpy()
-    keep = np.zeros(count, bool)
-    keep[last] = True
+    positions = table.column(POSITION).to_numpy()
     at = table.column(INGESTED_AT).cast(pa.int64()).to_numpy()
     deleted = table.column(DELETED).to_numpy()
-    keep[keep & deleted & (at < now - topic.options.tombstones)] = False
+    successor = _successors(table, topic)
+    latest = successor < 0
+    keep = latest & ~(deleted & (at < now - topic.options.tombstones))
     if topic.options.history is not None:
-        keep |= _replaced_after(table, topic, now - topic.options.history)
-    dropped = table.column(POSITION).to_numpy()[~keep & deleted]
-    return keep, int(dropped.max()) if len(dropped) else 0
+        replaced_at = np.where(latest, np.iinfo(np.int64).max, at[successor])
+        valid = replaced_at > now - topic.options.history
+        keep |= valid & ~(latest & deleted)
+        keep |= latest & deleted & (at > now - topic.options.history)
+    gone = ~keep & ~latest
+    lost = ~keep & latest
+    return Verdict(
+        keep,
+        int(positions[successor[gone]].max()) if gone.any() else 0,
+        int(positions[lost].max()) if lost.any() else 0,
+    )
 
 
-def _replaced_after(table: pa.Table, topic: Topic, horizon: int) -> np.ndarray:
-    """The rows that were still the latest of their key at the horizon or became so after it."""
-    order = pc.sort_indices(
-        table, sort_keys=[*((name, "ascending") for name in topic.key), (_ROW, "ascending")]
-    ).to_numpy()
-    at = table.column(INGESTED_AT).cast(pa.int64()).to_numpy()[order]
-    follows = np.zeros(len(order), bool)
-    if len(order) > 1:
-        follows[:-1] = True
-        for name in topic.key:
-            column = table.column(name).combine_chunks().take(pa.array(order))
-            same = pc.equal(column[:-1], column[1:])
-            follows[:-1] &= same.to_numpy(zero_copy_only=False)
-    replaced_at = np.full(len(order), np.iinfo(np.int64).max)
-    replaced_at[:-1] = np.where(follows[:-1], at[1:], replaced_at[:-1])
-    kept = np.zeros(len(order), bool)
-    kept[order] = replaced_at > horizon
-    latest_delete = ~follows & table.column(DELETED).to_numpy()[order] & (at <= horizon)
-    kept[order[latest_delete]] = False
-    return kept
+def _successors(table: pa.Table, topic: Topic) -> np.ndarray:
+    """For each row the number of the next row of its key, -1 for the latest."""
+    count = table.num_rows
+    names = [f"k{i}" for i in range(len(topic.key))]
+    keys = pa.table(
+        [_comparable(table.column(name)) for name in topic.key] + [pa.array(np.arange(count))],
+        names=[*names, _ROW],
+    )
+    groups = keys.group_by(names).aggregate([(_ROW, "min")])
+    number = keys.join(groups, names).sort_by(_ROW).column(f"{_ROW}_min").to_numpy()
+    order = np.argsort(number, kind="stable")
+    successor = np.full(count, -1, np.int64)
+    same = number[order[:-1]] == number[order[1:]]
+    successor[order[:-1][same]] = order[1:][same]
+    return successor
+
+
+def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A key column in a form in which equal keys are equal bits: one zero and one NaN among floats."""
+    if not pa.types.is_floating(column.type):
+        return column
+    values = column.cast(pa.float64()).to_numpy() + 0.0
+    values[np.isnan(values)] = np.nan
+    return pa.chunked_array([pa.array(values.view(np.int64))])
 
 
 def _rewrite(
@@ -150,17 +194,18 @@ def _rewrite(
     files: Files,
     config: Config,
     topic: Topic,
-    upto: int,
     keep: np.ndarray,
     old: list[Segment],
+    renew: Callable[[], None],
 ) -> list[Segment]:
     """New segments with the rows that stay. Together their spans cover the old ones': no offset seems lost."""
     schema = tail.stamped_schema(topic)
     covered = {partition: [first, end] for partition, first, end in joined(segment.spans for segment in old)}
     made: list[Segment] = []
     try:
-        for table in _chunks(reader, topic, upto, keep, config.segment_rows):
-            written = segments.write(files, topic, [table.select(schema.names).cast(schema)], schema)
+        for table in _chunks(reader, topic, old[-1].last, keep, config.segment_rows):
+            renew()
+            written = segments.write(files, topic, table.select(schema.names).cast(schema), schema)
             positions = table.column(POSITION).to_numpy()
             times = table.column(INGESTED_AT).cast(pa.int64()).to_numpy()
             made.append(
@@ -204,7 +249,7 @@ def _take_spans(covered: dict[int, list[int]], table: pa.Table) -> Spans:
 def _chunks(reader: LogReader, topic: Topic, upto: int, keep: np.ndarray, most: int) -> Iterator[pa.Table]:
     """The rows that stay, in pieces that end between two positions."""
     done, held = 0, []
-    for batch in reader.read([topic.name], 0, upto, None):
+    for batch in reader.rows_of(topic, 0, upto, None):
         mask = keep[done : done + batch.rows.num_rows]
         done += batch.rows.num_rows
         held.append(pa.Table.from_batches([batch.rows]).filter(pa.array(mask)))

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from evert.catalog import Transaction
-from evert.errors import Fenced
+from evert.errors import Fenced, UnknownTopic
 from evert.log import progress, tail
 from evert.log.follower import Cursor
 from evert.log.protocol import Position
@@ -48,10 +48,6 @@ class Place:
     ordered: bool
     visibility: int
     max_attempts: int
-
-    @property
-    def kind(self) -> progress.Kind:
-        return "ordered queue" if self.ordered else "queue"
 
 
 @dataclass(frozen=True)
@@ -99,6 +95,9 @@ def take(
     another consumer has taken since are left out. To try again makes sense where nothing is handed out and
     the cursor was not where the caller thought, or has moved past rows that are held.
     """
+    topic = place.topic
+    if tx.one("SELECT 1 FROM topics WHERE id = ? AND created = ?", topic.id, topic.created) is None:
+        raise UnknownTopic(f"the topic {topic.name} was dropped", topic=topic.name)
     bury(tx, place)
     due = tx.now + place.visibility
     again = _redeliver(tx, place, most, receipt, due)

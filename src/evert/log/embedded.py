@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from evert import fork
 from evert.catalog import Catalog
 from evert.config import Config
 from evert.log.append import Appender
@@ -31,9 +33,18 @@ class EmbeddedLog:
         self.reader = LogReader(catalog, self.registry, self.files)
         self.keeper = Keeper(catalog, self.registry, self.files, self.reader, self._config)
         self._spill = Spill(catalog, self.files)
-        self._appender = Appender(catalog, self.registry, self.files, self._spill, self.reader, self._config)
+        self._appender = Appender(catalog, self.files, self._spill, self.reader, self._config)
         self._unkept_rows = self._unkept_commits = 0
         self._unkept_lock = threading.Lock()
+        fork.watch(self)
+
+    def before_fork(self) -> None:
+        """Nothing to wait for."""
+
+    def after_fork(self, *, child: bool) -> None:
+        if child:
+            self._unkept_lock = threading.Lock()
+            self.files.new_owner()
 
     def create(self, topic: Topic) -> Topic:
         return self.registry.create(topic)
@@ -44,8 +55,10 @@ class EmbeddedLog:
         return self.registry.alter(name, schema, options)
 
     def drop(self, name: str) -> None:
-        self.registry.drop(name)
+        topic = self.registry.drop(name)
         self.files.sweep()
+        with suppress(OSError):
+            self.files.path(f"log/{topic.id}").rmdir()
 
     def topics(self) -> dict[str, Topic]:
         with self._catalog.read() as tx:

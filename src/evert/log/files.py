@@ -29,6 +29,10 @@ class Files:
     def __init__(self, catalog: Catalog, folder: Path) -> None:
         self._catalog = catalog
         self.folder = folder
+        self.new_owner()
+
+    def new_owner(self) -> None:
+        """A name of our own in announcements; a forked child needs another."""
         self.owner = uuid.uuid4().hex
 
     def path(self, file: str) -> Path:
@@ -44,12 +48,8 @@ class Files:
         )
         return file
 
-    def renew(self, file: str) -> None:
-        """Hold the name for longer; `Fenced` if the sweep has revoked it."""
-        self._catalog.write(lambda tx: self.renew_in(tx, file))
-
-    def renew_in(self, tx: Transaction, file: str) -> None:
-        """The same, in a transaction that goes on to refer to the file."""
+    def renew(self, tx: Transaction, file: str) -> None:
+        """Hold the name for longer, in a transaction that goes on to refer to the file."""
         sql = "UPDATE announcements SET until = ? WHERE file = ? AND owner = ?"
         if not tx.run(sql, tx.now + LEASE, file, self.owner):
             raise _revoked(file)
@@ -87,16 +87,26 @@ class Files:
         names = self._catalog.write(revoke)
         if not names:
             return 0
+        removed, trouble = [], None
+        for file in names:
+            try:
+                self.path(file).unlink(missing_ok=True)
+                removed.append(file)
+            except OSError as error:
+                trouble = error
         with disk_errors(self.folder):
-            for room in {remove(self.path(file)) for file in names}:
+            for room in {self.path(file).parent for file in removed}:
                 sync_folder(room)
 
         def forget(tx: Transaction) -> None:
-            for file in names:
+            for file in removed:
                 tx.run("DELETE FROM garbage WHERE file = ?", file)
 
         self._catalog.write(forget)
-        return len(names)
+        if trouble is not None:
+            with disk_errors(self.folder):
+                raise trouble
+        return len(removed)
 
 
 def to_garbage(tx: Transaction, file: str) -> None:
@@ -132,11 +142,6 @@ def make_folder(root: Path, room: str) -> None:
     while target != root:
         target = target.parent
         sync_folder(target)
-
-
-def remove(path: Path) -> Path:
-    path.unlink(missing_ok=True)
-    return path.parent
 
 
 def sync(path: Path) -> None:

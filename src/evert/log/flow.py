@@ -24,7 +24,7 @@ class Wait(Exception):
 
 
 def admit(tx: Transaction, topic: Topic, options_text: str, rows: int, size: int) -> bool:
-    """Whether the rows may be appended now; False if they are to be dropped, which is counted."""
+    """Whether the rows may be appended now; False if they are to be dropped."""
     options = topic.options if options_text == topic.options.text else Options.load(options_text)
     if options.max_bytes is not None and (held := stored_bytes(tx, topic)) + size > options.max_bytes:
         raise Full(
@@ -39,8 +39,13 @@ def admit(tx: Transaction, topic: Topic, options_text: str, rows: int, size: int
         return True
     if options.when_full == "block":
         raise Wait(topic.name, behind, options.capacity, options.block_timeout / 1_000_000)
-    tx.run("UPDATE topics SET dropped = dropped + ? WHERE id = ?", rows, topic.id)
     return False
+
+
+def drop(tx: Transaction, parts: list[tuple[Topic, int]]) -> None:
+    """Count the rows of a commit that is dropped: all of it, because a commit is never split."""
+    for topic, rows in parts:
+        tx.run("UPDATE topics SET dropped = dropped + ? WHERE id = ?", rows, topic.id)
 
 
 def backlog(tx: Transaction, topic: Topic) -> int | None:

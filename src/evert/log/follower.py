@@ -94,7 +94,7 @@ class Follower:
         self._ahead.clear()
         self._start = 0
         self._upto = extent.head
-        self._batches = self._reader.read([self._topic.name], after, extent.head, None)
+        self._batches = self._reader.rows_of(self._topic, after, extent.head, None)
 
     def forget(self) -> None:
         """Begin again at the cursors of the next call."""
@@ -110,7 +110,7 @@ class Follower:
             if self._upto >= extent.head:
                 return False
             after = max(self._upto, extent.gone)
-            self._batches = self._reader.read([self._topic.name], after, extent.head, None)
+            self._batches = self._reader.rows_of(self._topic, after, extent.head, None)
             self._upto = extent.head
 
     def _collect(self, nexts: np.ndarray, extent: Extent, most: int) -> Piece:
@@ -129,7 +129,7 @@ class Follower:
                     index += 1
                 at = 0
                 continue
-            if not left:
+            if not left or (found and found[0].schema != loaded.rows.schema):
                 return Piece(_joined(found), int(loaded.positions[at]) - 1)
             end = min(at + max(left, WINDOW), len(loaded.offsets))
             hits = at + np.flatnonzero(loaded.offsets[at:end] >= nexts[loaded.partitions[at:end]])

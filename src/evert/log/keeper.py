@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 import uuid
+from collections.abc import Callable, Iterable
 
-from evert.catalog import Catalog, Lease, Transaction, acquire, release
+from evert import fork
+from evert.catalog import Catalog, Lease, acquire, release
 from evert.config import Config
-from evert.errors import EvertError, Fenced, TimedOut, UnknownTopic
+from evert.errors import Conflict, EvertError, Fenced, TimedOut, UnknownTopic
 from evert.log import compaction, requests, retention, seal
 from evert.log.files import Files
-from evert.log.reader import LogReader
+from evert.log.reader import LogReader, head_of
 from evert.log.registry import Registry
 from evert.log.topic import Topic
 
@@ -37,11 +40,22 @@ class Keeper:
         self._files = files
         self._reader = reader
         self._config = config
+        self._begin_anew()
+        fork.watch(self)
+
+    def _begin_anew(self) -> None:
         self._owner = uuid.uuid4().hex
         self._busy = threading.Lock()
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+
+    def before_fork(self) -> None:
+        """The parent's keeper goes on as it is."""
+
+    def after_fork(self, *, child: bool) -> None:
+        if child:
+            self._begin_anew()
 
     def keep(self, *, seal_all: bool = False) -> bool:
         """One round of everything that is due; False if another process is at it."""
@@ -53,18 +67,43 @@ class Keeper:
                 with self._catalog.read() as tx:
                     topics = self._registry.all(tx)
                     full = {t.id for t in topics.values()} if seal_all else set(seal.due(tx, self._config))
-                for topic in topics.values():
-                    try:
-                        self._keep_topic(topic, lease, seal_tail=topic.id in full)
-                    except UnknownTopic:
-                        continue
-                    lease = acquire(self._catalog, LEASE, self._owner, LEASE_TIME) or lease
+                troubles = self._keep_topics(topics.values(), lease, full)
                 self._catalog.write(lambda tx: requests.forget(tx, tx.now - self._config.ids_kept))
                 self._files.sweep()
                 self._catalog.shrink(eager=seal_all)
             finally:
                 release(self._catalog, lease)
+        if troubles:
+            raise troubles[0]
         return True
+
+    def _keep_topics(self, topics: Iterable[Topic], lease: Lease, full: set[int]) -> list[EvertError]:
+        """Look after each topic, though another is in trouble; the troubles."""
+        troubles: list[EvertError] = []
+        renew = self._renewal()
+        for topic in topics:
+            try:
+                self._keep_topic(topic, lease, renew, seal_tail=topic.id in full)
+            except Fenced:
+                raise
+            except (UnknownTopic, Conflict):
+                continue
+            except EvertError as error:
+                troubles.append(error)
+            renew()
+        return troubles
+
+    def _renewal(self) -> Callable[[], None]:
+        """Something to call often while working under the lease: it renews it once in a while."""
+        due = time.monotonic() + LEASE_TIME / 3_000_000
+
+        def renew() -> None:
+            nonlocal due
+            if time.monotonic() >= due:
+                due = time.monotonic() + LEASE_TIME / 3_000_000
+                acquire(self._catalog, LEASE, self._owner, LEASE_TIME)
+
+        return renew
 
     def seal(self, name: str, upto: int = EVERYTHING, *, timeout: float = 60.0) -> int:
         """Seal a topic's tail up to a position now; how many rows moved."""
@@ -76,11 +115,11 @@ class Keeper:
         def work(topic: Topic, lease: Lease) -> int:
             if topic.kind == "table":
                 self._seal(topic, lease, EVERYTHING)
-            return self._compact(topic, lease)
+            return self._compact(topic, lease, self._renewal())
 
         return self._alone(name, timeout, work)
 
-    def _alone(self, name: str, timeout: float, work: object) -> int:
+    def _alone(self, name: str, timeout: float, work: Callable[[Topic, Lease], int]) -> int:
         with self._busy:
             waited = 0.0
             while (lease := acquire(self._catalog, LEASE, self._owner, LEASE_TIME)) is None:
@@ -89,33 +128,29 @@ class Keeper:
                 self._stop.wait(0.05)
                 waited += 0.05
             try:
-                return int(work(self._reader.topic(name), lease))  # type: ignore[operator]
+                return work(self._reader.topic(name), lease)
             finally:
                 release(self._catalog, lease)
 
-    def _keep_topic(self, topic: Topic, lease: Lease, *, seal_tail: bool) -> None:
+    def _keep_topic(self, topic: Topic, lease: Lease, renew: Callable[[], None], *, seal_tail: bool) -> None:
         with self._catalog.read() as tx:
-            upto = self._head(tx) if seal_tail else retention.old_enough_to_seal(tx, topic)
+            upto = head_of(tx) if seal_tail else retention.old_enough_to_seal(tx, topic)
         if upto is not None:
             self._seal(topic, lease, upto)
         if topic.options.retain is not None or topic.options.retain_bytes is not None:
-            retention.expire(self._catalog, topic, lease)
+            retention.expire(self._catalog, self._registry, topic, lease)
         with self._catalog.read() as tx:
             compactable = compaction.due(tx, topic)
         if compactable:
-            self._compact(topic, lease)
+            self._compact(topic, lease, renew)
 
     def _seal(self, topic: Topic, lease: Lease, upto: int) -> int:
         return seal.seal(self._catalog, self._registry, self._files, self._config, topic, lease, upto=upto)
 
-    def _compact(self, topic: Topic, lease: Lease) -> int:
-        return compaction.compact(self._catalog, self._reader, self._files, self._config, topic, lease)
-
-    @staticmethod
-    def _head(tx: Transaction) -> int:
-        """Where sealing stops: what is appended meanwhile is left for the next round, for larger segments."""
-        (head,) = tx.one("SELECT head FROM state") or (0,)
-        return int(head)
+    def _compact(self, topic: Topic, lease: Lease, renew: Callable[[], None]) -> int:
+        return compaction.compact(
+            self._catalog, self._reader, self._files, self._config, topic.name, lease, renew
+        )
 
     def nudge(self) -> None:
         """Something was appended: start the background thread if there is none, and let it have a look."""

@@ -26,9 +26,9 @@ class Write:
 class Guard:
     """Only if the topic, or one key of it, has no row after this position."""
 
-    topic: str
+    topic: Topic
     since: Position
-    key: tuple[Any, ...] | None = None
+    key: tuple[pa.Scalar, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,8 @@ from evert.log.tail import Spans, TailEntry
 from evert.log.topic import INGESTED_AT, OFFSET, POSITION, UTC_MICROSECONDS, Topic
 from evert.schema.schema import upgrade
 
+Cut = Literal["exact", "later", "open"]
+
 BATCH_ROWS = 131_072
 BATCH_BYTES = 16 << 20
 
@@ -34,7 +37,6 @@ BATCH_BYTES = 16 << 20
 class Step:
     """What comes next in one topic: some entries of the tail, or a segment, or nothing."""
 
-    topic: Topic
     entries: tuple[TailEntry, ...] = ()
     segment: Segment | None = None
 
@@ -76,33 +78,48 @@ class LogReader:
         self, names: Sequence[str], after: Position, upto: Position | None, columns: Sequence[str] | None
     ) -> Iterator[Batch]:
         """The rows of the topics in `(after, upto]`; see `Log.read`."""
-        end = self.head() if upto is None else upto
         with self._catalog.read() as tx:
             topics = list({(topic := self._registry.find(tx, name)).id: topic for name in names}.values())
+            end = head_of(tx) if upto is None else upto
         for topic in topics:
             topic.readable(columns)
-        streams = [self._topic(topic, after, end, columns) for topic in topics]
+        cut: Cut = "later" if upto is None and len(topics) == 1 else "exact"
+        streams = [self.rows_of(topic, after, end, columns, cut) for topic in topics]
         return streams[0] if len(streams) == 1 else merge(streams)
 
-    def _topic(
-        self, topic: Topic, after: Position, upto: Position, columns: Sequence[str] | None
+    def rows_of(
+        self,
+        topic: Topic,
+        after: Position,
+        upto: Position,
+        columns: Sequence[str] | None,
+        cut: Cut = "open",
     ) -> Iterator[Batch]:
+        """The rows of one topic in `(after, upto]`.
+
+        Compaction may have replaced a row before `upto` by one after it. An `exact` cut cannot be had then; one
+        that may be made `later` moves to the head; an `open` one will be read on from by the caller.
+        """
         chain = _Chain(topic.name)
         cursor = after
-        missing = ""
+        missing: str | None = None
         removed: Removed | None = None
         while cursor < upto:
+            step = Step()
             try:
                 with self._catalog.read() as tx:
+                    topic = self._registry.current(tx, topic)
                     removed = refuse_lost(tx, topic, cursor, removed)
+                    upto = cut_at(tx, topic, upto, cut)
                     if cursor == 0:
                         chain.begin(tx, topic)
                     step = self._next(tx, topic, cursor, upto)
                 file = self._segments.open(topic, step.segment) if step.segment else None
             except FileNotFoundError as error:
-                if missing == error.filename:
-                    raise _missing(topic, cursor, missing) from None
-                missing = error.filename
+                gone = step.segment.file if step.segment else str(error.filename)
+                if missing == gone:
+                    raise _missing(topic, cursor, gone) from None
+                missing = gone
                 continue
             if step.segment:
                 chain.link(step.segment.spans, step.segment.first)
@@ -134,7 +151,7 @@ class LogReader:
                 return
 
     def _next(self, tx: Transaction, topic: Topic, cursor: Position, upto: Position) -> Step:
-        ahead = segments.segments(tx, topic, after=cursor, upto=upto, most=1)
+        ahead = [s for s in segments.segments(tx, topic, after=cursor, most=1) if s.first <= upto]
         end = ahead[0].first - 1 if ahead else upto
         found = tail.entries(
             tx, self._files.folder, topic, cursor, end, most_bytes=BATCH_BYTES, most_rows=BATCH_ROWS
@@ -142,8 +159,8 @@ class LogReader:
         for version in {entry.schema for entry in found} | {segment.schema for segment in ahead}:
             self._registry.at_version(tx, topic, version)
         if found:
-            return Step(topic, entries=tuple(found))
-        return Step(topic, segment=ahead[0] if ahead else None)
+            return Step(entries=tuple(found))
+        return Step(segment=ahead[0] if ahead else None)
 
     def _older(self, topic: Topic, version: int) -> Topic:
         if version == topic.version:
@@ -187,11 +204,12 @@ class LogReader:
         self,
         topic: Topic,
         segment: Segment,
-        file: pq.ParquetFile,
+        file: pq.ParquetFile | None,
         after: Position,
         upto: Position,
         columns: Sequence[str] | None,
     ) -> Iterator[Batch]:
+        assert file is not None
         written = self._older(topic, segment.schema)
         wanted = stored_columns(written, columns)
         if segment.stamped:
@@ -291,7 +309,7 @@ def refuse_lost(tx: Transaction, topic: Topic, after: Position, since: Removed |
     if row is None:
         raise Expired(f"the topic {topic.name} was dropped while it was read", topic=topic.name)
     removed = Removed(*row)
-    known = since or (removed if after == 0 else Removed(0, 0))
+    known = since or (removed if after in (0, removed.rows) else Removed(0, 0))
     if after < removed.rows != known.rows:
         raise Expired(
             f"the rows of {topic.name} up to position {removed.rows} have passed retention;"
@@ -311,6 +329,27 @@ def refuse_lost(tx: Transaction, topic: Topic, after: Position, since: Removed |
             kept_after=removed.deletes,
         )
     return known
+
+
+def cut_at(tx: Transaction, topic: Topic, upto: Position, cut: Cut) -> Position:
+    """Where a read ends whose end may lie before a row that has replaced one it should give."""
+    (replaced,) = tx.one("SELECT replaced FROM topics WHERE id = ?", topic.id) or (0,)
+    if replaced <= upto or cut == "open":
+        return upto
+    if cut == "later":
+        return head_of(tx)
+    raise Expired(
+        f"compaction has replaced rows of {topic.name} up to position {replaced}; it cannot be read as of {upto}",
+        hint="read it up to the head, or keep versions with history=",
+        topic=topic.name,
+        position=upto,
+        kept_after=replaced,
+    )
+
+
+def head_of(tx: Transaction) -> Position:
+    (head,) = tx.one("SELECT head FROM state") or (0,)
+    return int(head)
 
 
 def merge(streams: list[Iterator[Batch]]) -> Iterator[Batch]:

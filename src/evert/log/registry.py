@@ -36,6 +36,13 @@ class Registry:
             raise unknown(name, names)
         return self._topic(row)
 
+    def current(self, tx: Transaction, topic: Topic) -> Topic:
+        """The same topic as it is defined now; not another one that has its name."""
+        row = tx.one(f"{_SELECT} WHERE t.id = ? AND t.created = ?", topic.id, topic.created)
+        if row is None:
+            raise UnknownTopic(f"the topic {topic.name} was dropped", topic=topic.name)
+        return self._topic(row)
+
     def all(self, tx: Transaction) -> dict[str, Topic]:
         return {topic.name: topic for topic in map(self._topic, tx.all(f"{_SELECT} ORDER BY t.name"))}
 
@@ -46,7 +53,8 @@ class Registry:
         known = self._older.get((topic.id, topic.created, version))
         if known is None:
             row = tx.one("SELECT ddl FROM schemas WHERE topic = ? AND version = ?", topic.id, version)
-            assert row is not None, f"schema version {version} of {topic.name} is missing"
+            if row is None:
+                raise UnknownTopic(f"the topic {topic.name} was dropped", topic=topic.name)
             known = replace(topic, schema=Schema.parse(row[0]), version=version)
             self._older[(topic.id, topic.created, version)] = known
         return known
@@ -91,8 +99,8 @@ class Registry:
 
         return self._catalog.write(work)
 
-    def drop(self, name: str) -> None:
-        def work(tx: Transaction) -> None:
+    def drop(self, name: str) -> Topic:
+        def work(tx: Transaction) -> Topic:
             topic = self.find(tx, name)
             for (file,) in tx.all("SELECT file FROM segments WHERE topic = ?", topic.id):
                 to_garbage(tx, file)
@@ -101,8 +109,9 @@ class Registry:
                 tx.run(f"DELETE FROM {table} WHERE topic = ?", topic.id)
             tx.run("DELETE FROM topics WHERE id = ?", topic.id)
             let_go(tx, (file for (file,) in spilled))
+            return topic
 
-        self._catalog.write(work)
+        return self._catalog.write(work)
 
     def _topic(self, row: tuple[Any, ...]) -> Topic:
         topic = self._parsed.get(row)

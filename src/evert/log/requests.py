@@ -18,8 +18,8 @@ from evert.schema.rows import digest
 def content(writes: Iterable[Write]) -> bytes:
     """A digest of what a commit writes, whatever the order of its topics."""
     total = hashlib.blake2b(digest_size=16)
-    for name, rows in sorted((write.topic.name, digest(write.rows)) for write in writes):
-        total.update(name.encode() + b"\0" + rows)
+    for topic, rows in sorted((write.topic.id, digest(write.rows)) for write in writes):
+        total.update(f"{topic}:".encode() + rows)
     return total.digest()
 
 

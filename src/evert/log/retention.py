@@ -5,6 +5,7 @@ from __future__ import annotations
 from evert.catalog import Catalog, Lease, Transaction
 from evert.log import flow, segments
 from evert.log.files import to_garbage
+from evert.log.registry import Registry
 from evert.log.segments import Segment
 from evert.log.topic import Topic
 
@@ -22,12 +23,13 @@ def old_enough_to_seal(tx: Transaction, topic: Topic) -> int | None:
     return None
 
 
-def expire(catalog: Catalog, topic: Topic, lease: Lease) -> int:
+def expire(catalog: Catalog, registry: Registry, topic: Topic, lease: Lease) -> int:
     """Remove the segments that are past the topic's retention; how many."""
 
     def work(tx: Transaction) -> int:
         lease.check(tx)
-        gone = _expired(tx, topic)
+        current = registry.current(tx, topic)
+        gone = _expired(tx, current)
         for segment in gone:
             to_garbage(tx, segment.file)
             tx.run("DELETE FROM segments WHERE id = ?", segment.id)

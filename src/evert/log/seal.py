@@ -19,7 +19,7 @@ from evert.log.files import Files, let_go
 from evert.log.reader import one_batch
 from evert.log.registry import Registry
 from evert.log.segments import Segment
-from evert.log.tail import Spans, TailEntry
+from evert.log.tail import Spans, TailEntry, missing_is_damage
 from evert.log.topic import UTC_MICROSECONDS, Topic
 
 
@@ -45,7 +45,7 @@ def seal(
     """Seal the topic's tail up to a position; how many rows moved."""
     moved = 0
     while True:
-        with catalog.read() as tx:
+        with catalog.read() as tx, missing_is_damage(topic):
             first = tx.one("SELECT min(position) FROM tail WHERE topic = ? AND position <= ?", topic.id, upto)
             if first is None or first[0] is None:
                 return moved
@@ -69,7 +69,7 @@ def _seal_entries(
     catalog: Catalog, files: Files, topic: Topic, entries: Sequence[TailEntry], lease: Lease
 ) -> int:
     rows = sum(entry.rows for entry in entries)
-    file = segments.write(files, topic, [stamped(topic, entries)], tail.stamped_schema(topic))
+    file = segments.write(files, topic, stamped(topic, entries), tail.stamped_schema(topic))
     segment = Segment(
         first=entries[0].position,
         last=entries[-1].position,

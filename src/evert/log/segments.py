@@ -11,7 +11,7 @@ import json
 import mmap
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -63,21 +63,16 @@ class Written:
     checksum: int
 
 
-def write(files: Files, topic: Topic, tables: Iterable[pa.Table], schema: pa.Schema) -> Written:
+def write(files: Files, topic: Topic, table: pa.Table, schema: pa.Schema) -> Written:
     """Announce, write and sync a segment. On failure nothing of it stays."""
     file = files.announce(f"log/{topic.id}")
     path = files.path(file)
     try:
         with disk_errors(path):
-            rows = 0
             with pq.ParquetWriter(path, schema, **_writing(schema)) as writer:
-                for table in tables:
-                    if rows:
-                        files.renew(file)
-                    writer.write_table(table, row_group_size=ROW_GROUP)
-                    rows += table.num_rows
+                writer.write_table(table, row_group_size=ROW_GROUP)
             sync(path)
-            return Written(file, rows, path.stat().st_size, checksum_of(path))
+            return Written(file, table.num_rows, path.stat().st_size, checksum_of(path))
     except FileNotFoundError as error:
         raise Fenced(f"{file} was removed while it was written", hint="append again") from error
     except BaseException:
@@ -134,7 +129,7 @@ class Reader:
                 if path.stat().st_size != segment.bytes or checksum_of(path) != segment.file_checksum:
                     raise damaged(topic, segment, "it does not match its checksum")
                 self._verified.add(segment.file)
-            return pq.ParquetFile(path, memory_map=True)
+            return pq.ParquetFile(path, memory_map=True, page_checksum_verification=True)
         except pa.ArrowException as error:
             raise damaged(topic, segment, str(error)) from error
 

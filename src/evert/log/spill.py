@@ -13,6 +13,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+from evert import fork
 from evert.catalog import Catalog
 from evert.disk import disk_errors
 from evert.log.files import Files, release, sync_folder
@@ -35,17 +36,25 @@ class Spill:
     def __init__(self, catalog: Catalog, files: Files) -> None:
         self._catalog = catalog
         self._files = files
+        self._begin_anew()
+        fork.watch(self)
+
+    def _begin_anew(self) -> None:
         self._lock = threading.Lock()
         self._file: str | None = None
         self._handle = -1
         self._size = 0
-        self._process = os.getpid()
+
+    def before_fork(self) -> None:
+        """The parent keeps its file."""
+
+    def after_fork(self, *, child: bool) -> None:
+        if child:
+            self._begin_anew()
 
     def write(self, data: bytes) -> Place:
         """Write and sync a blob. Nothing refers to it yet."""
         with self._lock, disk_errors(self._files.folder / ROOM):
-            if self._process != os.getpid():
-                self._file, self._process = None, os.getpid()
             if self._size >= FULL:
                 self._release()
             try:
@@ -80,7 +89,7 @@ class Spill:
 
     def _release(self) -> None:
         file = self._file
-        if file is not None and self._process == os.getpid():
+        if file is not None:
             self._forget()
             self._catalog.write(lambda tx: release(tx, file))
 

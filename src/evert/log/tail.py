@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,21 @@ def entries(
         if size >= most_bytes or rows >= most_rows:
             break
     return found
+
+
+@contextmanager
+def missing_is_damage(topic: Topic) -> Iterator[None]:
+    """For those who alone may remove the files of entries: one that is missing has not just been sealed."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        name = Path(str(error.filename)).name
+        raise Corrupt(
+            f"the file {name} of the tail of {topic.name} is missing",
+            hint="restore the file from a backup",
+            topic=topic.name,
+            file=name,
+        ) from error
 
 
 def places(tx: Transaction, topic: Topic) -> list[tuple[int, Spans]]:

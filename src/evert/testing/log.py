@@ -136,11 +136,12 @@ class MemoryLog:
         return kept
 
     def _check(self, guard: Guard) -> None:
-        kept = self._find(guard.topic)
+        kept = self._find(guard.topic.name)
+        key = None if guard.key is None else tuple(value.as_py() for value in guard.key)
         for position, table in kept.rows:
             keys = zip(*(table.column(name).to_pylist() for name in kept.topic.key), strict=True)
-            if position > guard.since and (guard.key is None or guard.key in set(keys)):
-                raise Conflict(f"{guard.topic} has moved to position {position}", position=position)
+            if position > guard.since and (key is None or key in set(keys)):
+                raise Conflict(f"{guard.topic.name} has moved to position {position}", position=position)
 
     def _store(self, kept: _Kept, rows: pa.Table) -> None:
         topic, count = kept.topic, rows.num_rows
