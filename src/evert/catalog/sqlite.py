@@ -205,9 +205,13 @@ class SqliteCatalog:
                     self._bell.ring(version)
         except BaseException as error:
             self._abandon_writer()
+            interrupted = not isinstance(error, Exception)
+            reason = (
+                DiskFailed("the commit was interrupted; nothing of it was written") if interrupted else error
+            )
             for job in jobs:
-                job.error = job.error or error
-            if not isinstance(error, Exception):
+                job.error = job.error or reason
+            if interrupted:
                 raise
         finally:
             self._leading = 0

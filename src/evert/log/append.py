@@ -83,6 +83,8 @@ class Appender:
     def _seen(self, commit: Commit, digest: bytes) -> Position | None:
         assert commit.request
         with self._catalog.read() as tx:
+            for write in commit.writes:
+                self._current(tx, write.topic)
             return requests.seen(tx, commit.request, digest)
 
     def _prepare(self, write: Write) -> Prepared:
@@ -150,11 +152,17 @@ class Appender:
 
     def _admitted(self, tx: Transaction, part: Prepared) -> bool:
         """Whether the topic still is what the rows were checked against, and has room for them."""
-        row = tx.one("SELECT created, options FROM topics WHERE id = ?", part.topic.id)
-        if row is None or row[0] != part.topic.created:
-            raise UnknownTopic(f"the topic {part.topic.name} was dropped", topic=part.topic.name)
+        options = self._current(tx, part.topic)
         size = part.written.bytes if part.written else len(part.data)
-        return flow.admit(tx, part.topic, row[1], part.rows, size)
+        return flow.admit(tx, part.topic, options, part.rows, size)
+
+    @staticmethod
+    def _current(tx: Transaction, topic: Topic) -> str:
+        """The present options of a topic, if it still is the one that the rows were checked against."""
+        row = tx.one("SELECT options FROM topics WHERE id = ? AND created = ?", topic.id, topic.created)
+        if row is None:
+            raise UnknownTopic(f"the topic {topic.name} was dropped", topic=topic.name)
+        return str(row[0])
 
     def _store(self, tx: Transaction, part: Prepared, position: int, at: int) -> None:
         topic = part.topic
