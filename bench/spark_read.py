@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import time
 from typing import Any
 
@@ -10,25 +9,25 @@ from bench.evert_store import TOPIC, Evert
 from bench.report import READ_SPARK, Report
 from bench.stores import Expected
 
+from evert.epoch.spark import read_topic, session
 from evert.errors import EvertError
 
 
 def measure_spark(report: Report, store: Evert, expected: Expected, repeat: int) -> None:
     """The second and later runs of one session count: the first one pays for the start of the JVM's code."""
     try:
-        reader = importlib.import_module("evert.epoch.spark")
-        read_topic, spark = reader.read_topic, reader.session()
-    except (ImportError, AttributeError, EvertError) as missing:
+        spark = session()
+    except EvertError as missing:
         report.skip(READ_SPARK, store.name, f"Spark cannot be had: {missing}")
         return
     try:
-        runs = [_read(read_topic, spark, store, expected) for _ in range(1 + repeat)]
+        runs = [_read(spark, store, expected) for _ in range(1 + repeat)]
     finally:
         spark.stop()
     report.add(READ_SPARK, store.name, "events/s", runs[1:])
 
 
-def _read(read_topic: Any, spark: Any, store: Evert, expected: Expected) -> tuple[float, bool]:
+def _read(spark: Any, store: Evert, expected: Expected) -> tuple[float, bool]:
     from pyspark.sql import functions as f
 
     with store.open() as db:

@@ -220,11 +220,6 @@ class Database:
                 raise TimedOut("another process has been looking after the log all the time")
             time.sleep(0.05)
 
-    def catalog_files(self) -> set[str]:
-        """The files that the catalog refers to, below the folder."""
-        with self.catalog.read() as tx:
-            return {file for (file,) in tx.all("SELECT file FROM segments")}
-
     def compact(self, name: str) -> int:
         """Compact a table now; how many rows went."""
         return self.log.keeper.compact(name)

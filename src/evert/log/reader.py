@@ -23,8 +23,8 @@ from evert.log.files import Files
 from evert.log.protocol import Batch, Position
 from evert.log.registry import Registry
 from evert.log.segments import Segment
-from evert.log.tail import Spans, TailEntry
-from evert.log.topic import INGESTED_AT, OFFSET, POSITION, UTC_MICROSECONDS, Topic
+from evert.log.tail import Spans, TailEntry, one_batch
+from evert.log.topic import INGESTED_AT, OFFSET, POSITION, Topic
 from evert.schema.schema import upgrade
 
 Cut = Literal["exact", "later", "open"]
@@ -182,21 +182,8 @@ class LogReader:
 
     def _decoded(self, topic: Topic, entries: Sequence[TailEntry], columns: Sequence[str] | None) -> Batch:
         written = self._older(topic, entries[0].schema)
-        batches = []
-        for entry in entries:
-            entry.verify(topic)
-            batches.append(tail.decode(entry.data, written.stored))
-        rows = one_batch(pa.Table.from_batches(batches))
-        counts = np.array([entry.rows for entry in entries])
-        offsets = [tail.offsets_of(b, topic, e.spans) for b, e in zip(batches, entries, strict=True)]
-        stamps = tail.stamp(
-            rows,
-            topic,
-            positions=pa.array(np.repeat([entry.position for entry in entries], counts)),
-            at=pa.array(np.repeat([entry.at for entry in entries], counts)).cast(UTC_MICROSECONDS),
-            spans=(),
-            offsets=pa.array(np.concatenate(offsets)),
-        )
+        rows = tail.gathered(written, entries)
+        stamps = tail.stamp(rows, topic)
         result = finish(topic, written, rows, stamps, columns)
         return Batch(topic.name, entries[0].position, entries[-1].position, result)
 
@@ -223,18 +210,11 @@ class LogReader:
                 rows, positions = rows.slice(low, high - low), positions[low:high]
                 if not len(positions):
                     continue
-                stamps = tail.stamp(
-                    rows,
-                    topic,
-                    positions=rows.column(POSITION),
-                    at=rows.column(INGESTED_AT),
-                    spans=(),
-                    offsets=rows.column(OFFSET),
-                )
+                stamps = tail.stamp(rows, topic)
                 first, last = int(positions[0]), int(positions[-1])
             else:
                 first = last = segment.first
-                stamps = tail.stamp(rows, topic, positions=first, at=segment.first_at, spans=spans)
+                stamps = tail.stamp(rows, topic, first, segment.first_at, spans)
                 spans = _advanced(spans, stamps[1])
             yield Batch(topic.name, first, last, finish(topic, written, rows, stamps, columns))
 
@@ -282,14 +262,6 @@ def finish(
     return pa.RecordBatch.from_arrays(arrays + stamps, schema=schema)
 
 
-def one_batch(table: pa.Table) -> pa.RecordBatch:
-    """The table in one piece."""
-    batches = table.combine_chunks().to_batches()
-    if len(batches) == 1:
-        return batches[0]
-    return pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], table.schema)
-
-
 def _advanced(spans: Spans, partitions: pa.Array) -> Spans:
     """The spans of the rows that follow these."""
     if len(spans) == 1:
@@ -314,7 +286,7 @@ def refuse_lost(tx: Transaction, topic: Topic, after: Position, since: Removed |
         raise Expired(
             f"the rows of {topic.name} up to position {removed.rows} have passed retention;"
             f" the reader is at {after}",
-            hint="start again from what is kept with after=0, or from the end",
+            hint="start again from the first row that is kept (position 0), or from the end",
             topic=topic.name,
             position=after,
             kept_after=removed.rows,
@@ -323,7 +295,7 @@ def refuse_lost(tx: Transaction, topic: Topic, after: Position, since: Removed |
         raise Expired(
             f"deletes in {topic.name} up to position {removed.deletes} are no longer kept;"
             f" the reader is at {after}",
-            hint="rebuild from after=0",
+            hint="start again from the first row that is kept (position 0)",
             topic=topic.name,
             position=after,
             kept_after=removed.deletes,
@@ -340,7 +312,7 @@ def cut_at(tx: Transaction, topic: Topic, upto: Position, cut: Cut) -> Position:
         return head_of(tx)
     raise Expired(
         f"compaction has replaced rows of {topic.name} up to position {replaced}; it cannot be read as of {upto}",
-        hint="read it up to the head, or keep versions with history=",
+        hint="read it up to the head, or keep versions with the option history",
         topic=topic.name,
         position=upto,
         kept_after=replaced,
@@ -397,7 +369,7 @@ class _Chain:
             if first > expected:
                 raise Corrupt(
                     f"offsets {expected} to {first - 1} of partition {partition} of {self._topic} are missing",
-                    hint="restore a backup; what follows can be read with after=",
+                    hint="restore a backup; what follows can be read from a later position",
                     topic=self._topic,
                     position=position,
                     offset=expected,

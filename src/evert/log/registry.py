@@ -164,7 +164,7 @@ def same_or_refused(there: Topic, wanted: Topic) -> Topic:
     except SchemaChangeRefused as error:
         raise TopicExists(
             f"the topic {there.name} exists with the schema {there.schema.ddl()}",
-            hint="change it with alter()",
+            hint="change the topic, in Python with alter(), or with `evert topics alter`",
             topic=there.name,
         ) from error
     return there

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
 import pyarrow as pa
 
 from evert.catalog import Catalog, Lease, Transaction
@@ -16,11 +15,10 @@ from evert.config import Config
 from evert.errors import Conflict
 from evert.log import segments, tail
 from evert.log.files import Files, let_go
-from evert.log.reader import one_batch
 from evert.log.registry import Registry
 from evert.log.segments import Segment
 from evert.log.tail import Spans, TailEntry, missing_is_damage
-from evert.log.topic import UTC_MICROSECONDS, Topic
+from evert.log.topic import Topic
 
 
 def due(tx: Transaction, config: Config) -> list[int]:
@@ -69,7 +67,8 @@ def _seal_entries(
     catalog: Catalog, files: Files, topic: Topic, entries: Sequence[TailEntry], lease: Lease
 ) -> int:
     rows = sum(entry.rows for entry in entries)
-    file = segments.write(files, topic, stamped(topic, entries), tail.stamped_schema(topic))
+    table = pa.Table.from_batches([tail.gathered(topic, entries)])
+    file = segments.write(files, topic, table, table.schema)
     segment = Segment(
         first=entries[0].position,
         last=entries[-1].position,
@@ -98,26 +97,6 @@ def _seal_entries(
         files.discard([file.file])
         raise
     return rows
-
-
-def stamped(topic: Topic, entries: Sequence[TailEntry]) -> pa.Table:
-    """The entries' rows in one table, with their positions, offsets and times as columns."""
-    batches = []
-    offsets = []
-    for entry in entries:
-        entry.verify(topic)
-        batch = tail.decode(entry.data, topic.stored)
-        batches.append(batch)
-        offsets.append(tail.offsets_of(batch, topic, entry.spans))
-    rows = one_batch(pa.Table.from_batches(batches))
-    counts = np.array([entry.rows for entry in entries])
-    columns = [
-        *rows.columns,
-        pa.array(np.repeat([entry.position for entry in entries], counts)),
-        pa.array(np.concatenate(offsets)),
-        pa.array(np.repeat([entry.at for entry in entries], counts)).cast(UTC_MICROSECONDS),
-    ]
-    return pa.Table.from_arrays(columns, schema=tail.stamped_schema(topic))
 
 
 def joined(pieces: Iterable[Iterable[tuple[int, int, int]]]) -> Spans:

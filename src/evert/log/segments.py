@@ -155,7 +155,7 @@ def tables(
 def damaged(topic: Topic, segment: Segment, why: str) -> Corrupt:
     return Corrupt(
         f"the segment {segment.file} of {topic.name} is damaged: {why}",
-        hint="restore the file from a backup; rows outside the segment can be read with after= and upto=",
+        hint="restore the file from a backup; rows before and after it can still be read",
         topic=topic.name,
         file=segment.file,
         position=segment.first,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +47,7 @@ class TailEntry:
         if _checksum(self, topic.id, zlib.crc32(self.data)) != self.checksum:
             raise Corrupt(
                 f"the tail of {topic.name} is damaged at position {self.position}",
-                hint="restore a backup; the rows around it can still be read with after= and upto=",
+                hint="restore a backup; the rows before and after that position can still be read",
                 topic=topic.name,
                 position=self.position,
                 offset=self.spans[0][1] if self.spans else None,
@@ -56,9 +56,7 @@ class TailEntry:
 
 def encode(table: pa.Table) -> bytes:
     """The rows as one Arrow record batch message, without the schema."""
-    batches = table.combine_chunks().to_batches()
-    batch = batches[0] if batches else pa.RecordBatch.from_pylist([], table.schema)
-    data: bytes = batch.serialize().to_pybytes()
+    data: bytes = one_batch(table).serialize().to_pybytes()
     return data
 
 
@@ -144,22 +142,47 @@ def delete(tx: Transaction, topic: Topic, positions: Iterable[int]) -> int:
     )
 
 
+def gathered(topic: Topic, entries: Sequence[TailEntry]) -> pa.RecordBatch:
+    """The rows of entries of one schema version (which `topic` has), verified, as a stamped segment stores them."""
+    batches, offsets = [], []
+    for entry in entries:
+        entry.verify(topic)
+        batch = decode(entry.data, topic.stored)
+        batches.append(batch)
+        offsets.append(offsets_of(batch, topic, entry.spans))
+    rows = one_batch(pa.Table.from_batches(batches))
+    counts = np.array([entry.rows for entry in entries])
+    stamps = [
+        pa.array(np.repeat([entry.position for entry in entries], counts)),
+        pa.array(np.concatenate(offsets)),
+        pa.array(np.repeat([entry.at for entry in entries], counts)).cast(UTC_MICROSECONDS),
+    ]
+    return pa.RecordBatch.from_arrays([*rows.columns, *stamps], schema=stamped_schema(topic))
+
+
 def stamp(
-    batch: pa.RecordBatch, topic: Topic, *, positions: Any, at: Any, spans: Spans, offsets: Any = None
+    batch: pa.RecordBatch, topic: Topic, position: int | None = None, at: int = 0, spans: Spans = ()
 ) -> list[pa.Array]:
-    """The system columns of rows that came from one commit, or with arrays, from several."""
+    """The system columns of stamped rows, or of the rows of one commit, whose stamps the catalog has."""
     rows = batch.num_rows
     single = topic.partitions == 1
     partitions = pa.array(np.zeros(rows, np.int32)) if single else batch.column(PARTITION)
-    if offsets is None:
+    if position is None:
+        positions, offsets, times = (batch.column(name) for name in (POSITION, OFFSET, INGESTED_AT))
+    else:
+        positions = pa.array(np.full(rows, position, np.int64))
         offsets = pa.array(offsets_of(batch, topic, spans))
-    if isinstance(positions, int):
-        positions = pa.array(np.full(rows, positions, np.int64))
-        at = pa.array(np.full(rows, at, np.int64)).cast(UTC_MICROSECONDS)
-    columns = [positions, partitions, offsets, at]
-    if topic.kind == "table":
-        columns.append(batch.column(DELETED))
-    return columns
+        times = pa.array(np.full(rows, at, np.int64)).cast(UTC_MICROSECONDS)
+    deleted = [batch.column(DELETED)] if topic.kind == "table" else []
+    return [positions, partitions, offsets, times, *deleted]
+
+
+def one_batch(table: pa.Table) -> pa.RecordBatch:
+    """The table in one piece."""
+    batches = table.combine_chunks().to_batches()
+    if len(batches) == 1:
+        return batches[0]
+    return pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], table.schema)
 
 
 def offsets_of(batch: pa.RecordBatch, topic: Topic, spans: Spans) -> np.ndarray:
