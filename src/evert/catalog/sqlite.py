@@ -109,8 +109,8 @@ class SqliteCatalog:
         with disk_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
             self._start()
-        self._prepare()
         fork.watch(self)
+        self._prepare()
 
     def _start(self) -> None:
         self._lock = WriterLock(self.folder)
@@ -172,6 +172,16 @@ class SqliteCatalog:
                 connection.close()
             self._reading -= 1
             self._quiet.notify_all()
+
+    @contextmanager
+    def _alone(self) -> Iterator[sqlite3.Connection]:
+        """A connection while no process writes. Like every use of one, it is counted: a fork waits for it."""
+        with self._lock(), _translated(self.path):
+            connection = self._borrow()
+            try:
+                yield connection
+            finally:
+                self._give_back(connection, healthy=False)
 
     def write(self, work: Callable[[SqliteTransaction], T]) -> T:
         if self._leading == threading.get_ident():
@@ -248,17 +258,13 @@ class SqliteCatalog:
             time.sleep(min(POLL_SECONDS, deadline - now))
 
     def shrink(self, *, eager: bool = True) -> None:
-        with self._lock(), _translated(self.path):
-            connection = self._connect()
-            try:
-                pages, free = (
-                    connection.execute(f"PRAGMA {name}").fetchone()[0]
-                    for name in ("page_count", "freelist_count")
-                )
-                if eager or (free > LAZY_PAGES and 2 * free > pages):
-                    connection.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)")
-            finally:
-                connection.close()
+        with self._alone() as connection:
+            pages, free = (
+                connection.execute(f"PRAGMA {name}").fetchone()[0]
+                for name in ("page_count", "freelist_count")
+            )
+            if eager or (free > LAZY_PAGES and 2 * free > pages):
+                connection.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)")
 
     @staticmethod
     def accept_loss(folder: Path) -> None:
@@ -302,13 +308,9 @@ class SqliteCatalog:
 
     def _prepare(self) -> None:
         try:
-            with self._lock(), _translated(self.path):
-                connection = self._connect()
-                try:
-                    prepare(connection, self.folder)
-                    version = connection.execute("SELECT version FROM state").fetchone()[0]
-                finally:
-                    connection.close()
+            with self._alone() as connection:
+                prepare(connection, self.folder)
+                version = connection.execute("SELECT version FROM state").fetchone()[0]
                 if self._bell.read() > version:
                     raise Corrupt(
                         f"the catalog of {self.folder} ends at commit {version}, "
@@ -317,8 +319,7 @@ class SqliteCatalog:
                         file=self.path.name,
                     )
         except BaseException:
-            self._bell.close()
-            self._lock.close()
+            self.close()
             raise
 
     def before_fork(self) -> None:
