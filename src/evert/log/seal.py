@@ -86,7 +86,7 @@ def _seal_entries(
     def work(tx: Transaction) -> None:
         lease.check(tx)
         files.claim(tx, file.file)
-        if tail.delete(tx, topic, (entry.position for entry in entries)) != len(entries):
+        if tail.delete(tx, topic, segment.first, segment.last) != len(entries):
             raise Conflict(f"the tail of {topic.name} changed while it was sealed", topic=topic.name)
         let_go(tx, {entry.file for entry in entries if entry.file is not None})
         segments.insert(tx, topic, segment)
