@@ -1,0 +1,18 @@
+"""The README's first example does what it says."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from pathlib import Path
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+def test_the_first_example_runs_and_the_view_follows_the_change(spark, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    example = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)[0]
+    names: dict = {}
+    exec(compile(example, str(README), "exec"), names)
+    with names["db"]:
+        assert names["revenue"].rows() == [{"country": "AT", "revenue": Decimal("19.90")}]
