@@ -26,7 +26,6 @@ POLL_SECONDS = 0.003
 RECHECK_SECONDS = 0.1
 LAZY_PAGES = 16_384
 FORK_SECONDS = 5.0
-WAKE_SECONDS = 0.02
 
 _STATE = """
 CREATE TABLE state (id INTEGER PRIMARY KEY, version INTEGER NOT NULL, head INTEGER NOT NULL, at INTEGER NOT NULL);
@@ -61,7 +60,6 @@ class Job(Generic[T]):
     def __init__(self, work: Callable[[SqliteTransaction], T]) -> None:
         self.work = work
         self.done = False
-        self.woken = threading.Event()
         self.result: T | None = None
         self.error: BaseException | None = None
 
@@ -191,21 +189,15 @@ class SqliteCatalog:
         job = Job(work)
         with self._jobs_lock:
             self._jobs.append(job)
-        while not job.done:
-            if self._leader.acquire(blocking=False):
-                try:
-                    if not job.done:
-                        self._check_open()
-                        self._lead()
-                finally:
-                    self._leader.release()
-                    self._wake_next()
-            else:
-                job.woken.wait(WAKE_SECONDS)
-                job.woken.clear()
+        with self._leader:
+            if not job.done:
+                self._check_open()
+                self._lead()
         with _translated(self.path):
             if job.error:
                 raise job.error
+        if not job.done:
+            raise DiskFailed("the commit was interrupted before it began")
         return job.result  # type: ignore[return-value]
 
     def _lead(self) -> None:
@@ -235,13 +227,6 @@ class SqliteCatalog:
             self._leading = 0
             for job in jobs:
                 job.done = True
-                job.woken.set()
-
-    def _wake_next(self) -> None:
-        """Somebody else has to lead now: whoever has waited longest."""
-        with self._jobs_lock:
-            if self._jobs:
-                self._jobs[0].woken.set()
 
     def _abandon_writer(self) -> None:
         """After a failed commit the connection's state is not to be trusted; the next write opens another."""
