@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import sqlite3
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,7 +43,7 @@ class Writer(Protocol):
 
 
 @dataclass(frozen=True)
-class Store:
+class Store(ABC):
     """One system's place for one run. `batch` is how many events an append will carry."""
 
     folder: Path
@@ -53,23 +54,25 @@ class Store:
         """Make it, empty."""
         self.folder.mkdir(parents=True)
 
+    @abstractmethod
     def inputs(self, batch: pa.RecordBatch) -> Any:
-        raise NotImplementedError
+        """A batch in the form in which this system is given it."""
 
+    @abstractmethod
     def writers(self, count: int) -> list[Writer]:
         """One for each thread of the calling process."""
-        raise NotImplementedError
 
+    @abstractmethod
     def holds(self, expected: Expected) -> bool:
-        raise NotImplementedError
+        """Whether it holds just what was appended."""
 
     def read(self, events: int) -> int:
         """Read every event, all columns; how many there were. `events` says how many to wait for."""
-        raise NotImplementedError
+        raise TypeError(f"reading {self.name} is not measured")
 
     def follow(self) -> Iterator[list[int]]:
         """The prices of the events from the first one on, as they come, without an end."""
-        raise NotImplementedError
+        raise TypeError(f"{self.name} cannot be followed")
 
     def disk_bytes(self) -> int:
         """The blocks in use on disk, once the store has tidied up."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from bench.nexmark_bids import SCHEMA, bids
+from tests.missing import skip_unless
 
 from bench import kafka_store, report
 
@@ -49,11 +48,7 @@ def test_every_case_runs_beside_the_peers_that_are_files(tmp_path: Path) -> None
 
 
 def test_kafka_is_measured_too_where_a_broker_can_be_had(tmp_path: Path) -> None:
-    reason = kafka_store.available()
-    if reason is not None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"no Kafka in CI: {reason}")
-        pytest.skip(reason)
+    skip_unless(kafka_store.available())
     found = run_quickly(tmp_path, "kafka")
     systems = systems_by_case(found)
     for case in (

@@ -9,9 +9,7 @@ import shutil
 import pytest
 from tests.crash.faulty import Faulty, check
 from tests.faults import shim
-
-if os.environ.get("CI") != "true":
-    pytestmark = pytest.mark.skipif(shim.available() is not None, reason=f"no faults: {shim.available()}")
+from tests.missing import skip_unless
 
 KINDS = ("EIO", "ENOSPC", "ENOSPC+", "SHORT", "KILL")
 STRIDE = 16
@@ -19,6 +17,7 @@ STRIDE = 16
 
 @pytest.fixture(scope="module")
 def faulty(tmp_path_factory):
+    skip_unless(shim.available())
     server = Faulty(tmp_path_factory.mktemp("crash"))
     yield server
     server.close()

@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 from tests.faults import shim
+from tests.missing import skip_unless
 
-pytestmark = pytest.mark.skipif(shim.available() is not None, reason=str(shim.available()))
+
+@pytest.fixture(autouse=True)
+def _faults_can_be_made() -> None:
+    skip_unless(shim.available())
+
 
 FILES = """
 import errno, os, sys

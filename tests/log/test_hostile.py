@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import shutil
 import subprocess
 from datetime import UTC, date, datetime
 
 import pyarrow as pa
 import pytest
+from tests.missing import skip_unless
 
 import evert
 from evert.errors import BadName, BadRow, BadSchema, DiskFull, Refused, TopicExists
@@ -152,12 +154,9 @@ def small_disk(tmp_path):
     where = tmp_path / "inside"
     where.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=8m", "evert-test", str(where)]
-    try:
-        mounted = subprocess.run(command, capture_output=True, text=True)
-    except FileNotFoundError as error:
-        pytest.skip(f"no small disk can be made here: {error}")
-    if mounted.returncode:
-        pytest.skip(f"no small disk can be made here: {mounted.stderr.strip()}")
+    skip_unless(None if shutil.which("mount") else "no small disk can be made here: there is no mount")
+    mounted = subprocess.run(command, capture_output=True, text=True)
+    skip_unless(f"no small disk can be made here: {mounted.stderr.strip()}" if mounted.returncode else None)
     yield where
     subprocess.run(["umount", "--lazy", str(where)], check=True)
 
