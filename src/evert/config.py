@@ -50,6 +50,12 @@ class Config:
     background: bool = True
     """Whether a database that appends also seals and keeps in the background."""
 
+    shards: int = min(8, os.cpu_count() or 2)
+    """Into how many shards the state of views is divided; fixed when the first view is defined."""
+
+    hash_bits: int = 64
+    """How many bits of key hashes count; fewer only make collisions likely, which tests want."""
+
     @classmethod
     def make(cls, given: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Config:
         """The defaults, overridden by the environment, overridden by what is given."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from evert.catalog import SqliteCatalog
+from evert.catalog import Transaction as Changes
 from evert.clock import Clock, SystemClock
 from evert.config import Config
 from evert.consumer import Consumer
 from evert.duration import Duration
-from evert.errors import Expired, TimedOut
+from evert.errors import BadOption, Expired, TimedOut
 from evert.log import groups, lag
 from evert.log.embedded import EmbeddedLog
 from evert.log.groups import GroupInfo
@@ -22,12 +24,19 @@ from evert.log.progress import Start, Target
 from evert.log.protocol import Batch
 from evert.log.topic import Kind, Topic, define
 from evert.queue import Queue
+from evert.statements import Result, run_statements
 from evert.topics import Stream, Table, handle
 from evert.transaction import Transaction, request_of
-from evert.views.view import View, create, definitions
+from evert.views import definition as definitions
+from evert.views import upkeep
+from evert.views.reader import Reader
+from evert.views.status import ViewStatus, statuses
+from evert.views.view import Answer, View, answers
 
 if TYPE_CHECKING:
-    from evert.epoch.epoch import Runner
+    from evert.epoch.epoch import EpochDone
+    from evert.epoch.prove import Proof
+    from evert.epoch.runner import Explanation, Runner
 
 
 def open(path: str | Path, *, create: bool = True, clock: Clock | None = None, **settings: Any) -> Database:
@@ -48,6 +57,8 @@ class Database:
         self.clock = clock or SystemClock()
         self.catalog = SqliteCatalog(path, clock=self.clock, create=create)
         self.log = EmbeddedLog(self.catalog, path, config)
+        self.log.registry.refuse_if_used = definitions.refuse_topic
+        self.reader = Reader(self.catalog, path, bits=config.hash_bits)
         self._known: dict[str, Topic] = {}
         self._running: Runner | None = None
 
@@ -105,8 +116,18 @@ class Database:
         self.log.alter(name, schema=schema, options=options)
 
     def drop(self, name: str) -> None:
-        """Remove a topic with all its rows."""
-        self.log.drop(name)
+        """Remove a topic with all its rows, or a view; refused while a view reads it."""
+
+        def drop_view(tx: Changes) -> bool:
+            there = definitions.lookup(tx, name) is not None
+            if there:
+                definitions.drop(tx, name)
+            return there
+
+        if self.catalog.write(drop_view):
+            self.log.files.sweep()
+        else:
+            self.log.drop(name)
 
     def transaction(
         self, *, request_id: str | None = None, producer: str | None = None, sequence: int | None = None
@@ -215,6 +236,11 @@ class Database:
     def maintain(self, timeout: float = 120.0) -> None:
         """Do all upkeep now: seal the tail, apply retention, compact, sweep, give space back."""
         deadline = time.monotonic() + timeout
+        self._keep_log(deadline)
+        if upkeep.keep(self.catalog, self.log):
+            self._keep_log(deadline)
+
+    def _keep_log(self, deadline: float) -> None:
         while not self.log.keep():
             if time.monotonic() > deadline:
                 raise TimedOut("another process has been looking after the log all the time")
@@ -224,24 +250,95 @@ class Database:
         """Compact a table now; how many rows went."""
         return self.log.keeper.compact(name)
 
-    def view(self, name: str, query: str) -> View:
-        """A view: a SELECT in Spark SQL over topics, whose rows `refresh` brings up to date."""
-        self.catalog.write(lambda tx: create(tx, name, query))
-        return View(self.catalog, name, query)
+    def view(
+        self,
+        name: str | Callable[[Any], Any] | None = None,
+        query: str | Callable[[Any], Any] | None = None,
+        *,
+        key: str | Sequence[str] | None = None,
+        group: str | None = None,
+        history: Duration | None = definitions.DEFAULT_HISTORY,
+        interval: Duration | None = None,
+        replace: bool = False,
+    ) -> Any:
+        """Define a view: a SELECT in Spark SQL, or a function of a Spark session that gives a DataFrame.
+
+        As a decorator, `@db.view` or `@db.view(key=...)`, it takes name and query from a function. The view has
+        rows as soon as `refresh` or `run` has built it. Its name alone gives the handle of a view that is there.
+        Defining the same again is fine; another definition needs `replace`, and takes over when it is built.
+        """
+        options = {"key": key, "group": group, "history": history, "interval": interval, "replace": replace}
+        if callable(name):
+            return self._define(name.__name__, name, options)
+        if name is None:
+            return lambda function: self._define(function.__name__, function, options)
+        if query is not None:
+            return self._define(name, query, options)
+        if key is not None or group is not None or replace:
+            raise BadOption(f"the view {name} needs a query", hint=f'db.view("{name}", "SELECT ...")')
+        return View(self.reader, self.reader.definition(name).name)
+
+    def _define(self, name: str, query: str | Callable[[Any], Any], options: dict[str, Any]) -> View:
+        from evert.epoch.define import Wanted
+
+        made = self._runner().define(Wanted(name, query, **options))
+        return View(self.reader, made.name, None if isinstance(query, str) else query)
 
     @property
     def views(self) -> dict[str, View]:
-        """The views by name."""
+        """The views by name, in the order of their definition."""
         with self.catalog.read() as tx:
-            return {name: View(self.catalog, name, query) for name, query in definitions(tx).items()}
+            return {view.name: View(self.reader, view.name) for view in definitions.all(tx) if view.current}
 
-    def refresh(self) -> int:
-        """Bring all views to the head of the log with Spark; the position."""
-        return self._runner().epoch()
+    def answers(self, names: Sequence[str] | None = None) -> dict[str, Answer]:
+        """The rows of several views, or of all, as they are in one and the same commit."""
+        return answers(self.reader, list(self.views) if names is None else names)
+
+    def status(self) -> list[ViewStatus]:
+        """How the views are: state, position, how far behind, how large."""
+        return statuses(self.reader)
+
+    def refresh(
+        self, timeout: float | None = None, on_epoch: Callable[[EpochDone], None] | None = None
+    ) -> int:
+        """Bring all views to the head of the log as it is now; the position.
+
+        If another process is running, it is waited for. Views that had stopped try again.
+        """
+        return self._runner().refresh(timeout, on_epoch)
+
+    def run(
+        self,
+        *,
+        stop: threading.Event | None = None,
+        on_epoch: Callable[[EpochDone], None] | None = None,
+        seconds: float | None = None,
+    ) -> None:
+        """Keep all views at the head of the log, until told to stop or the time is over."""
+        self._runner().run(stop=stop, on_epoch=on_epoch, seconds=seconds)
+
+    def explain(self, query: str | Callable[[Any], Any]) -> Explanation:
+        """How a view, or a query that could be one, is kept up to date."""
+        return self._runner().explain(query)
+
+    def prove(self, name: str | None = None) -> list[Proof]:
+        """Compare a view, or all of them, with plain Spark SQL over the log at its position."""
+        return self._runner().prove(name)
+
+    @property
+    def shards(self) -> int:
+        """Into how many shards the state of views is divided; the same for the life of the database."""
+        with self.catalog.read() as tx:
+            row = tx.one("SELECT value FROM engine WHERE name = 'shards'")
+        return int(row[0]) if row else self.config.shards
+
+    def sql(self, text: str) -> list[Result]:
+        """Run statements such as `CREATE MATERIALIZED VIEW … AS SELECT …`, separated by `;`."""
+        return run_statements(self, text)
 
     def _runner(self) -> Runner:
         if self._running is None:
-            from evert.epoch.epoch import Runner
+            from evert.epoch.runner import Runner
 
             self._running = Runner(self)
         return self._running

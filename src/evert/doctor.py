@@ -17,6 +17,7 @@ from evert.database import open as open_database
 from evert.epoch.java import find_java
 from evert.errors import Corrupt, EvertError
 from evert.log.verify import verify
+from evert.views.verify import verify as verify_views
 
 LITTLE_ROOM = 1_000_000_000
 NO_ROOM = 50_000_000
@@ -146,7 +147,7 @@ def _examine(db: Database, deep: bool) -> Iterator[Check]:
         yield from catalog
         if any(check.corrupt for check in catalog):
             return
-        problems = verify(db, deep)
+        problems = [*verify(db, deep), *verify_views(db.catalog, db.path, deep=deep)]
         for problem in problems:
             yield Check(problem.level, problem.what, problem.hint, corrupt=problem.level == "error")
         if not any(problem.level == "error" for problem in problems):

@@ -1,8 +1,9 @@
 """Every error that Evert raises on purpose.
 
     EvertError
-    ├── NotFound ──── NotADatabase, UnknownTopic, UnknownColumn
-    ├── Refused ───── BadName, BadSchema, BadRow, BadOption, TopicExists, SchemaChangeRefused
+    ├── NotFound ──── NotADatabase, UnknownTopic, UnknownView, UnknownColumn, NotReady
+    ├── Refused ───── BadName, BadSchema, BadRow, BadOption, BadStatement, BadQuery, TopicExists,
+    │                 SchemaChangeRefused, UnknownRelation, Unsupported
     ├── Conflict ──── RequestReused, RequestForgotten
     ├── Fenced
     ├── Expired
@@ -10,7 +11,9 @@
     ├── Corrupt
     ├── DiskFailed
     ├── FormatTooNew
-    └── TimedOut
+    ├── TimedOut
+    ├── Stopped
+    └── Disproved
 
 Each carries a `code` (stable, the same in Python, in JSON and on the command line), the `exit_code` of the
 command line, and where it is known a `hint` that names the next step.
@@ -57,6 +60,18 @@ class UnknownTopic(NotFound):
     code = "unknown_topic"
 
 
+class UnknownView(NotFound):
+    """No view has this name."""
+
+    code = "unknown_view"
+
+
+class NotReady(NotFound):
+    """The view is being built and has no answer yet."""
+
+    code = "not_ready"
+
+
 class UnknownColumn(NotFound):
     """The topic has no column of this name."""
 
@@ -94,16 +109,46 @@ class BadOption(Refused):
     code = "bad_option"
 
 
+class UnknownRelation(Refused):
+    """The query names a topic or view that is not there."""
+
+    code = "unknown_relation"
+
+
+class BadQuery(Refused):
+    """The query cannot be a view: Spark cannot read it, or its answer would not depend on the log alone."""
+
+    code = "bad_query"
+
+
+class BadStatement(Refused):
+    """A statement cannot be read; `details` has its line and column."""
+
+    code = "bad_statement"
+
+
 class TopicExists(Refused):
     """A topic of this name, or of a name that differs in case only, exists with another definition."""
 
     code = "topic_exists"
 
 
+class ViewExists(Refused):
+    """A view of this name, or of a name that differs in case only, exists with another definition."""
+
+    code = "view_exists"
+
+
 class SchemaChangeRefused(Refused):
     """The new schema would make old rows unreadable or change what they mean."""
 
     code = "schema_change_refused"
+
+
+class Unsupported(Refused):
+    """This version of Spark, or a setting of its session, does not do what views need."""
+
+    code = "unsupported"
 
 
 class Conflict(EvertError):
@@ -178,3 +223,17 @@ class TimedOut(EvertError):
 
     code = "timed_out"
     exit_code = 11
+
+
+class Disproved(EvertError):
+    """A view's rows differ from those that Spark SQL computes from the log."""
+
+    code = "disproved"
+    exit_code = 14
+
+
+class Stopped(EvertError):
+    """The view stopped at a position, and its rows after that are not known."""
+
+    code = "stopped"
+    exit_code = 13

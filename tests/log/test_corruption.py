@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
 import sqlite3
 
@@ -11,6 +12,7 @@ from tests.log.logs import append, column, make_log, rows_of, upsert
 
 import evert
 from evert.catalog import SqliteCatalog
+from evert.catalog.steps import STEPS
 from evert.errors import Corrupt, FormatTooNew, NotADatabase
 from evert.log.topic import define
 from evert.testing import ManualClock
@@ -190,7 +192,7 @@ def test_a_folder_of_an_older_version_is_migrated_with_its_rows(tmp_path):
     with evert.open(tmp_path / "db", background=False) as db:
         db.stream("clicks", "n BIGINT").append([{"n": 1}])
     with sqlite3.connect(tmp_path / "db" / "catalog.sqlite") as connection:
-        for table in ("members", "assignments", "consumed", "generations", "deliveries", "views"):
+        for table in re.findall(r"CREATE TABLE (\w+)", "".join(STEPS[1:])):
             connection.execute(f"DROP TABLE {table}")
         connection.execute("PRAGMA user_version = 1")
     connection.close()

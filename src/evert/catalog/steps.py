@@ -71,6 +71,11 @@ CREATE TABLE requests (
     PRIMARY KEY (producer, id)
 );
 CREATE INDEX requests_by_age ON requests (at);
+CREATE TABLE holds (
+    topic INTEGER NOT NULL, holder INTEGER NOT NULL, since INTEGER NOT NULL, upto INTEGER NOT NULL,
+    seen INTEGER NOT NULL,
+    PRIMARY KEY (topic, holder)
+);
 CREATE TABLE producers (producer TEXT PRIMARY KEY, forgotten INTEGER NOT NULL);
 """
 
@@ -118,9 +123,85 @@ CREATE INDEX deliveries_by_key ON deliveries ("group", topic, key);
 
 VIEWS = """
 CREATE TABLE views (
-    name TEXT PRIMARY KEY, folded TEXT NOT NULL UNIQUE, query TEXT NOT NULL,
-    position INTEGER NOT NULL, at INTEGER NOT NULL, data BLOB
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL,
+    folded TEXT UNIQUE,
+    replaces INTEGER,
+    feed INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    query TEXT NOT NULL,
+    options TEXT NOT NULL,
+    "group" TEXT NOT NULL,
+    reads TEXT NOT NULL,
+    columns BLOB,
+    key TEXT,
+    explanation TEXT NOT NULL,
+    recomputes TEXT,
+    fingerprint TEXT NOT NULL,
+    cohort INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    error TEXT,
+    created INTEGER NOT NULL
 );
+CREATE TABLE nodes (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, view INTEGER NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL,
+    UNIQUE (view, name)
+);
+CREATE TABLE runs (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    node INTEGER NOT NULL,
+    trace TEXT NOT NULL,
+    shard INTEGER NOT NULL,
+    file TEXT NOT NULL,
+    start INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    rows INTEGER NOT NULL,
+    checksum INTEGER NOT NULL
+);
+CREATE INDEX runs_by_node ON runs (node, shard);
+CREATE INDEX runs_by_file ON runs (file);
+CREATE TABLE changes (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    feed INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    rows INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    checksum INTEGER NOT NULL,
+    file TEXT,
+    data BLOB
+);
+CREATE INDEX changes_by_position ON changes (feed, position, kind);
+CREATE INDEX changes_by_file ON changes (file) WHERE file IS NOT NULL;
+CREATE TABLE epochs (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    cohort INTEGER NOT NULL,
+    "group" TEXT NOT NULL,
+    after INTEGER NOT NULL,
+    upto INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    micros INTEGER NOT NULL,
+    rows INTEGER NOT NULL,
+    changed INTEGER NOT NULL
+);
+CREATE INDEX epochs_by_group ON epochs ("group", upto);
+CREATE TABLE bases (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    topic INTEGER NOT NULL,
+    after INTEGER NOT NULL,
+    upto INTEGER NOT NULL,
+    columns TEXT NOT NULL,
+    rows INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    checksum INTEGER NOT NULL,
+    file TEXT NOT NULL
+);
+CREATE INDEX bases_by_topic ON bases (topic, after);
+CREATE INDEX bases_by_file ON bases (file);
+CREATE TABLE engine (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
 
 STEPS = (LOG, GROUPS, QUEUES, VIEWS)

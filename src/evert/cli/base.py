@@ -17,6 +17,7 @@ from evert.database import open as open_database
 from evert.errors import NotADatabase, Refused
 
 _KEY = "evert.session"
+_STARTED = "evert.started"
 
 
 @dataclass
@@ -106,6 +107,14 @@ class Group(click.Group):
         self.params.extend(_shared())
 
 
+def spark_starts() -> None:
+    """Spark takes seconds to start: say so, once, to a person who waits."""
+    meta = click.get_current_context().meta
+    if sys.stderr.isatty() and not session().json and not meta.get(_STARTED):
+        click.echo("starting Spark …", err=True)
+    meta[_STARTED] = True
+
+
 def confirmed(question: str, yes: bool) -> None:
     """Go on only if the user said yes, on the command line or now."""
     if yes:
@@ -119,6 +128,11 @@ def confirmed(question: str, yes: bool) -> None:
 def complete_topics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Topic names for the shell. Never fails and never makes a database."""
     return _names(ctx, "SELECT name FROM topics ORDER BY name", incomplete)
+
+
+def complete_views(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of views for the shell."""
+    return _names(ctx, "SELECT name FROM views WHERE folded IS NOT NULL ORDER BY name", incomplete)
 
 
 def complete_groups(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

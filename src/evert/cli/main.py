@@ -15,9 +15,17 @@ from evert.version import __version__
 
 COMMANDS = {
     "init": "topics",
+    "run": "run",
+    "sql": "sql",
     "topics": "topics",
     "append": "append",
     "log": "log",
+    "views": "views",
+    "view": "views",
+    "subscribe": "subscribe",
+    "explain": "explain",
+    "status": "status",
+    "prove": "prove",
     "lag": "lag",
     "groups": "groups",
     "queue": "queue",
@@ -76,7 +84,9 @@ def evert() -> None:
     evert init shop
     evert --db shop topics create clicks "session STRING, url STRING"
     echo '{"session": "a", "url": "/"}' | evert --db shop append clicks
-    evert --db shop log clicks --follow
+    evert --db shop sql "CREATE MATERIALIZED VIEW per_url AS SELECT url, count(*) AS n FROM clicks GROUP BY url"
+    evert --db shop run --once
+    evert --db shop view show per_url
     """
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,9 +9,9 @@ import click
 
 from evert.duration import microseconds
 from evert.errors import BadOption
+from evert.size import size_of
 
 NONE = "none"
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGT]?)(i?)[bB]?\Z")
 
 
 class Size(click.ParamType):
@@ -23,12 +22,10 @@ class Size(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == NONE or not isinstance(value, str):
             return value
-        found = _SIZE.match(value.strip())
-        if found is None:
-            self.fail(f"{value!r} is not a size; write it like 500 MB", param, ctx)
-        number, unit, binary = found.groups()
-        scale = (1024 if binary else 1000) ** ("", "K", "M", "G", "T").index(unit.upper())
-        return int(float(number) * scale)
+        try:
+            return size_of(value)
+        except BadOption as error:
+            self.fail(f"{error.message}; {error.hint}", param, ctx)
 
 
 class Length(click.ParamType):

@@ -63,6 +63,10 @@ class Sheet:
         self._right = [False] * len(headers)
 
     def write(self, rows: Sequence[Sequence[Any]]) -> None:
+        click.echo("\n".join(self.lines(rows)))
+
+    def lines(self, rows: Sequence[Sequence[Any]]) -> list[str]:
+        """The next piece, with the header if it is the first."""
         texts = [[self._null if value is None else printable(cell(value)) for value in row] for row in rows]
         first = not self._widths
         if first:
@@ -72,7 +76,7 @@ class Sheet:
         self._widths = fitted(wanted, self._width, len(_GAP))
         lines = [self._line(self._headers)] if first else []
         lines.extend(self._line(text) for text in texts)
-        click.echo("\n".join(lines))
+        return lines
 
     def _line(self, texts: Sequence[str]) -> str:
         padded = []

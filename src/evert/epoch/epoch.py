@@ -1,86 +1,150 @@
-"""An epoch: every view brought to one position of the log, in one commit.
+"""An epoch: one range of the log through one Spark job, and one commit for all that comes of it.
 
-Each view's query is run by Spark over the topics as they are at that position.
+    range ──> deltas of the leaves ──> job: levels of kernels ──> receipts ──> one catalog transaction
+
+A crash before the commit leaves announced files and nothing else. The commit checks the runner's lease, the
+announcement, and that the views are still where the epoch found them.
 """
 
 from __future__ import annotations
 
-import re
-import uuid
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from evert.catalog import Lease, Transaction, acquire, release
-from evert.epoch import spark as on_spark
-from evert.errors import Refused
-from evert.views import view as views
+from evert.catalog import Lease, Transaction
+from evert.epoch import inputs
+from evert.epoch.commit import Outcome, commit
+from evert.epoch.feed import Feed, counted_since, gathered
+from evert.epoch.flow import Flow, Part, joined
+from evert.epoch.job import Job, input_schema
+from evert.epoch.planning import Planning, nodes_of
+from evert.epoch.receipt import Manifest, NodeRuns, Receipt
+from evert.epoch.work import Work
+from evert.trace import Stored
+from evert.views.definition import NOWHERE
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from evert.database import Database
 
-LEASE = "runner"
-LEASE_TIME = 60_000_000
+ROOM = "state"
 
 
-class Runner:
-    """Runs epochs of one database, one process at a time."""
+@dataclass(frozen=True)
+class EpochDone:
+    """What an epoch did; `changed` has the rows that changed in each view."""
 
-    def __init__(self, db: Database) -> None:
+    group: str
+    position: int
+    after: int
+    milliseconds: float
+    rows: int
+    changed: dict[str, int]
+    views: list[str]
+
+
+class Epochs:
+    """Runs epochs of one database."""
+
+    def __init__(self, db: Database, planning: Planning) -> None:
         self._db = db
-        self._owner = uuid.uuid4().hex
-        self._spark: SparkSession | None = None
+        self._planning = planning
+        self._jobs: dict[tuple[tuple[int, ...], frozenset[str]], Job] = {}
+
+    def run(self, work: Work, lease: Lease) -> EpochDone:
+        """Run one epoch and commit it."""
+        begun = time.perf_counter()
+        outcome, events = self._computed(work)
+        micros = int((time.perf_counter() - begun) * 1e6)
+        catalog, files = self._db.catalog, self._db.log.files
+        changed = catalog.write(lambda tx: commit(tx, files, lease, work, outcome, micros, events))
+        names = [view.name for view in work.views]
+        spent = (time.perf_counter() - begun) * 1e3
+        return EpochDone(work.group, work.upto, max(0, work.after), spent, events, changed, names)
+
+    def attempt(self, work: Work) -> None:
+        """Run an epoch's job and forget it: does it fail?"""
+        outcome, _ = self._computed(work)
+        if outcome.epoch:
+            self._db.log.files.discard([outcome.epoch])
+
+    def _computed(self, work: Work) -> tuple[Outcome, int]:
+        parts, runs = self._state(work)
+        flow = joined(parts, {switch.old.name for switch in work.switches})
+        feed = gathered(self._db, self._planning, work, flow, parts)
+        first = work.after == NOWHERE
+        if not first:
+            flow = flow.fed_by(feed.sources)
+        outputs = {part.view: part.output for part in parts}
+        if not flow.nodes:
+            return Outcome("", [], outputs), feed.events
+        files = self._db.log.files
+        epoch = files.announce_prefix(ROOM)
+        try:
+            receipts = self._run_job(flow, feed, epoch, runs)
+        except BaseException:
+            files.discard([epoch])
+            raise
+        return Outcome(epoch, receipts, outputs), feed.events
+
+    def _run_job(
+        self, flow: Flow, feed: Feed, epoch: str, runs: Mapping[int, Mapping[int, NodeRuns]]
+    ) -> list[Receipt]:
+        db = self._db
+        folder = str(db.path.resolve())
+        schema = input_schema(flow)
+        for shard in range(self.shards):
+            nodes = {node.id: runs[shard][node.id] for node in flow.nodes}
+            Manifest(folder, epoch, db.config.hash_bits, nodes).save(shard)
+        options = {"shards": self.shards, "bits": db.config.hash_bits}
+        if feed.topics or feed.frames:
+            session = self._planning.catalyst.session
+            frame = inputs.wide_frame(session, feed.frames_of(session, db, flow), schema)
+            return Job(self._planning.catalyst, flow, frame=frame, **options).run(folder, epoch)
+        key = (tuple(node.id for node in flow.nodes), frozenset(flow.leaves))
+        if key not in self._jobs:
+            self._jobs[key] = Job(self._planning.catalyst, flow, **options)
+        inputs.write_scan(db.log.files.path(f"{epoch}input.arrow"), feed.deltas, schema)
+        return self._jobs[key].run(folder, epoch)
 
     @property
-    def spark(self) -> SparkSession:
-        if self._spark is None:
-            self._spark = on_spark.session()
-        return self._spark
+    def shards(self) -> int:
+        return self._db.shards
 
-    def epoch(self) -> int:
-        """Bring all views to the head of the log; the position."""
-        lease = self._lease()
-        try:
-            position = self._db.position
+    def _state(self, work: Work) -> tuple[list[Part], dict[int, dict[int, NodeRuns]]]:
+        """The views' nodes, and their runs by shard."""
+        plans = {view.id: self._planning.plan(view) for view in work.views}
+
+        def numbers(tx: Transaction) -> list[Part]:
+            return [
+                Part(v.name, plans[v.id], nodes_of(tx, v, plans[v.id]), counted_since(tx, work, v))
+                for v in work.views
+            ]
+
+        first = work.after == NOWHERE
+        if first:
+            parts = self._db.catalog.write(numbers)
+        else:
             with self._db.catalog.read() as tx:
-                queries = views.definitions(tx)
-            answers = {name: self._run(name, query, queries, position) for name, query in queries.items()}
-
-            def commit(tx: Transaction) -> None:
-                lease.check(tx)
-                for name, rows in answers.items():
-                    views.store(tx, name, position, rows)
-
-            self._db.catalog.write(commit)
-        finally:
-            release(self._db.catalog, lease)
-        return position
-
-    def _lease(self) -> Lease:
-        while (lease := acquire(self._db.catalog, LEASE, self._owner, LEASE_TIME)) is None:
-            self._db.clock.sleep(0.05)
-        return lease
-
-    def _run(self, name: str, query: str, queries: dict[str, str], position: int) -> pa.Table:
-        from pyspark.errors import PySparkException
-
-        session = self.spark.newSession()
-        for topic in self._db.log.topics().values():
-            if _mentions(query, topic.name):
-                frame = on_spark.read_topic(session, self._db, topic.name, upto=position)
-                rows = (
-                    on_spark.latest(frame, topic)
-                    if topic.kind == "table"
-                    else frame.select(*topic.schema.names)
+                parts = numbers(tx)
+        ids = [number for part in parts for number in part.nodes.values()]
+        stored: dict[int, dict[int, dict[str, list[Stored]]]] = {
+            shard: {number: {} for number in ids} for shard in range(self.shards)
+        }
+        with self._db.catalog.read() as tx:
+            for number in ids:
+                sql = (
+                    "SELECT shard, trace, id, file, start, bytes, rows, checksum FROM runs WHERE node = ?"
+                    " ORDER BY id DESC"
                 )
-                rows.createOrReplaceTempView(topic.name)
-        try:
-            return session.sql(query).toArrow()
-        except PySparkException as error:
-            raise Refused(f"the view {name} failed: {error}", hint="see the query in db.views") from error
-
-
-def _mentions(query: str, name: str) -> bool:
-    return re.search(rf"(?i)(?<![\w`]){re.escape(name)}(?!\w)", query) is not None
+                for shard, trace, *run in tx.all(sql, number):
+                    stored[shard][number].setdefault(trace, []).append(Stored(*run))
+        runs = {
+            shard: {
+                number: NodeRuns(first, {trace: tuple(found) for trace, found in traces.items()})
+                for number, traces in nodes.items()
+            }
+            for shard, nodes in stored.items()
+        }
+        return parts, runs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -18,10 +19,12 @@ from evert.errors import NotFound
 from evert.log.segments import Segment, segments
 from evert.log.tail import stamped_schema
 from evert.log.topic import DELETED, INGESTED_AT, OFFSET, PARTITION, POSITION, Topic
+from evert.plan.catalyst import Catalyst
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from evert.catalog import Transaction
     from evert.database import Database
 
 TAIL_ROWS = 20_000
@@ -33,7 +36,9 @@ _SETTINGS = {
     "spark.log.level": "ERROR",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.timeType.enabled": "true",
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.ui.enabled": "false",
@@ -49,11 +54,16 @@ def session(**settings: str) -> SparkSession:
         raise NotFound("views need PySpark", hint="pip install 'evert[spark]'") from error
     os.environ["JAVA_HOME"] = str(find_java())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("evert").master("local[2]")
+    builder = SparkSession.builder.appName("evert").master(f"local[{min(8, os.cpu_count() or 2)}]")
     for name, value in {**_SETTINGS, **settings}.items():
         builder = builder.config(name, value)
     with _quiet_start():
         return builder.getOrCreate()
+
+
+def beside(spark: SparkSession) -> SparkSession:
+    """A session with tables and settings of its own in the same Spark."""
+    return spark.newSession()
 
 
 @contextmanager
@@ -77,6 +87,64 @@ def _quiet_start() -> Iterator[None]:
             os.close(terminal)
 
 
+def struct_type(schema: pa.Schema) -> Any:
+    """An Arrow schema as Spark's."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(schema, prefer_timestamp_ntz=True)
+
+
+def carried(schema: pa.Schema) -> pa.Schema:
+    """The same columns in the Arrow types that Spark itself uses for them, all nullable."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    carried = to_arrow_schema(struct_type(schema), timezone="UTC")
+    return pa.schema([field.with_nullable(True) for field in carried])
+
+
+def planned(frame: DataFrame) -> Any:
+    """The physical plan of a DataFrame."""
+    return frame._jdf.queryExecution().executedPlan()
+
+
+def execute(spark: SparkSession, plan: Any, properties: dict[str, str], *, column: int) -> list[bytes]:
+    """Run a physical plan once more, with local properties for its tasks; one binary column of its rows."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    for name, value in properties.items():
+        spark.sparkContext.setLocalProperty(name, value)
+    try:
+        with Catalyst.quietly():
+            rows = plan.clone().executeCollect()
+    except (Py4JJavaError, PySparkException) as error:
+        raise _failure(error) from error
+    return [bytes(rows[i].getBinary(column)) for i in range(len(rows))]
+
+
+class JobFailed(Exception):
+    """A Spark job failed; the message is the innermost reason."""
+
+
+class Damaged(JobFailed):
+    """A job found a run that is not what was written."""
+
+
+def _failure(error: Any) -> JobFailed:
+    """What went wrong, without the stages and stack traces around it."""
+    failure = getattr(error, "java_exception", None)
+    if failure is None:
+        text = str(error)
+    else:
+        while failure.getCause() is not None:
+            failure = failure.getCause()
+        text = str(failure.getMessage() or failure.toString())
+    found = re.search(r"^(?:[\w.]*\.)?(DataError|Corrupt): (.*)$", text, re.MULTILINE)
+    if found is None:
+        return JobFailed(text)
+    return (Damaged if found.group(1) == "Corrupt" else JobFailed)(found.group(2))
+
+
 def read_topic(
     spark: SparkSession, db: Database, name: str, *, after: int = 0, upto: int | None = None
 ) -> DataFrame:
@@ -90,12 +158,13 @@ def read_topic(
     with db.catalog.read() as tx:
         files = segments(tx, topic, after=after, upto=end)
         versions = {s.schema: db.log.registry.at_version(tx, topic, s.schema) for s in files}
+        gaps = _gaps(tx, topic, files, after, end)
     parts = []
     ordered = sorted(files, key=lambda s: (s.schema, s.stamped))
     for (version, stamped), group in groupby(ordered, key=lambda s: (s.schema, s.stamped)):
         parts.append(_from_segments(spark, db, topic, versions[version], list(group), stamped))
     schema = from_arrow_schema(topic.readable(None), prefer_timestamp_ntz=True)
-    tail = _tail(db, topic, files, after, end)
+    tail = _tail(db, topic, gaps)
     if tail.num_rows or not parts:
         parts.append(spark.createDataFrame(tail if tail.num_rows else [], schema))
     frame = parts[0]
@@ -109,10 +178,10 @@ def latest(frame: DataFrame, topic: Topic) -> DataFrame:
     from pyspark.sql import functions as f
 
     names = topic.schema.names
-    values = f.struct(*(f.col(_quoted(name)) for name in names), f.col(DELETED))
+    values = f.struct(*(f.col(quoted(name)) for name in names), f.col(DELETED))
     order = f.struct(f.col(POSITION), f.col(OFFSET))
-    last = frame.groupBy(*(_quoted(name) for name in topic.key)).agg(f.max_by(values, order).alias("row"))
-    return last.where(~f.col(f"row.{DELETED}")).select(*(f.col(f"row.{_quoted(name)}") for name in names))
+    last = frame.groupBy(*(quoted(name) for name in topic.key)).agg(f.max_by(values, order).alias("row"))
+    return last.where(~f.col(f"row.{DELETED}")).select(*(f.col(f"row.{quoted(name)}") for name in names))
 
 
 def _seal_long_tail(db: Database, topic: Topic, upto: int) -> None:
@@ -123,15 +192,23 @@ def _seal_long_tail(db: Database, topic: Topic, upto: int) -> None:
         db.log.keeper.seal(topic.name, upto)
 
 
-def _tail(db: Database, topic: Topic, files: list[Segment], after: int, upto: int) -> pa.Table:
-    """What is not in the segments: the log's rows between them."""
-    covered = [(s.first, s.last) for s in files]
-    batches = []
+def _gaps(
+    tx: Transaction, topic: Topic, files: list[Segment], after: int, upto: int
+) -> list[tuple[int, int]]:
+    """The ranges beside the segments in which the tail has rows; in others compaction may have left none."""
+    found = []
     start = after
-    for first, last in [*covered, (upto + 1, upto + 1)]:
-        if start < first - 1:
-            batches += [b.rows for b in db.log.read([topic.name], after=start, upto=first - 1)]
+    for first, last in [*((s.first, s.last) for s in files), (upto + 1, upto + 1)]:
+        sql = "SELECT 1 FROM tail WHERE topic = ? AND position > ? AND position < ? LIMIT 1"
+        if start < first - 1 and tx.one(sql, topic.id, start, first):
+            found.append((start, first - 1))
         start = max(start, last)
+    return found
+
+
+def _tail(db: Database, topic: Topic, gaps: list[tuple[int, int]]) -> pa.Table:
+    """What is not in the segments, though it may be sealed by now."""
+    batches = [b.rows for after, upto in gaps for b in db.log.read([topic.name], after=after, upto=upto)]
     return pa.Table.from_batches(batches, topic.readable(None))
 
 
@@ -166,7 +243,7 @@ def _from_segments(
     users = []
     for column in from_arrow_schema(topic.schema.arrow, prefer_timestamp_ntz=True):
         there = column.name in written.schema.names
-        source = f.col(_quoted(column.name)) if there else f.lit(None)
+        source = f.col(quoted(column.name)) if there else f.lit(None)
         users.append(source.cast(column.dataType).alias(column.name))
     return frame.select(*users, *(f.col(field.name) for field in topic.system_fields))
 
@@ -178,5 +255,6 @@ def _by_file(values: dict[str, int], key: Any = None) -> Any:
     return f.create_map(*pairs)[key if key is not None else f.col("__file")].cast("bigint")
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as Spark SQL wants it, whatever is in it."""
     return "`" + name.replace("`", "``") + "`"

@@ -20,7 +20,7 @@ import pyarrow as pa
 from evert.catalog import Catalog, Lease, Transaction
 from evert.config import Config
 from evert.errors import Conflict, Refused
-from evert.log import segments, tail
+from evert.log import holds, segments, tail
 from evert.log.files import Files, to_garbage
 from evert.log.reader import LogReader
 from evert.log.seal import joined
@@ -61,6 +61,7 @@ def compact(
         topic = reader.topic(name, tx)
         old = segments.segments(tx, topic)
         (barrier,) = tx.one("SELECT min(position) FROM tail WHERE topic = ?", topic.id) or (None,)
+        seen = holds.seen_upto(tx, topic.id)
         now = tx.now
     if topic.kind != "table":
         raise Refused(
@@ -72,7 +73,7 @@ def compact(
         old = [segment for segment in old if segment.last < barrier]
     if not old:
         return 0
-    verdict = _judge(reader, topic, old[-1].last, now, renew)
+    verdict = _judge(reader, topic, old[-1].last, now, seen, renew)
     if verdict.keep.all():
         return _nothing_to_do(catalog, topic, old[-1].last, verdict, lease)
     new = _rewrite(reader, files, config, topic, verdict.keep, old, renew)
@@ -135,8 +136,10 @@ def _mark(tx: Transaction, topic: Topic, upto: int, verdict: Verdict) -> None:
     tx.run(sql, upto, int(verdict.keep.sum()), replaced, replaced, lost, lost, topic.id)
 
 
-def _judge(reader: LogReader, topic: Topic, upto: int, now: int, renew: Callable[[], None]) -> Verdict:
-    """Look at the keys of all rows, and decide which stay."""
+def _judge(
+    reader: LogReader, topic: Topic, upto: int, now: int, seen: int | None, renew: Callable[[], None]
+) -> Verdict:
+    """Look at the keys of all rows, and decide which stay; a delete that a holder has not seen does."""
     wanted = pa.schema([*(topic.stored.field(k) for k in topic.key), *topic.system_fields])
     batches = []
     for batch in reader.rows_of(topic, 0, upto, topic.key):
@@ -148,7 +151,10 @@ def _judge(reader: LogReader, topic: Topic, upto: int, now: int, renew: Callable
     deleted = table.column(DELETED).to_numpy()
     successor = _successors(table, topic)
     latest = successor < 0
-    keep = latest & ~(deleted & (at < now - topic.options.tombstones))
+    old = at < now - topic.options.tombstones
+    if seen is not None:
+        old &= positions <= seen
+    keep = latest & ~(deleted & old)
     if topic.options.history is not None:
         replaced_at = np.where(latest, np.iinfo(np.int64).max, at[successor])
         valid = replaced_at > now - topic.options.history

@@ -3,6 +3,9 @@
 A file is announced, written and synced, and then claimed by the commit that refers to it. The sweep first
 revokes announcements whose lease is over, and only then removes their files: a writer whose announcement was
 revoked finds out when it claims, and its commit fails. So no file that a commit refers to is ever removed.
+
+A name that ends in `-` stands for every file whose name begins with it: what many tasks write for one commit is
+announced, claimed and swept together, and the sweep leaves those of the files that a commit refers to.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from evert.disk import disk_errors
 from evert.errors import Fenced
 
 LEASE = 10 * 60 * 1_000_000
+MANY = "-"
+REFERRING = ("segments", "tail", "runs", "changes", "bases")
 
 
 class Revoked(Fenced):
@@ -40,7 +45,14 @@ class Files:
 
     def announce(self, room: str, ending: str = "parquet") -> str:
         """A new name in a room (a folder below the database's), held for us for a while."""
-        file = f"{room}/{uuid.uuid4().hex}.{ending}"
+        return self._announce(room, f"{uuid.uuid4().hex}.{ending}")
+
+    def announce_prefix(self, room: str) -> str:
+        """A new prefix in a room: every file whose name begins with it is held for us for a while."""
+        return self._announce(room, f"{uuid.uuid4().hex}{MANY}")
+
+    def _announce(self, room: str, name: str) -> str:
+        file = f"{room}/{name}"
         with disk_errors(self.folder / room):
             make_folder(self.folder, room)
         self._catalog.write(
@@ -62,24 +74,23 @@ class Files:
     def discard(self, files: Iterable[str]) -> None:
         """Give up files that were announced and will not be committed.
 
-        A commit that failed may yet turn out to have happened: a file that a segment refers to stays.
+        A commit that failed may yet turn out to have happened: a file that it refers to stays.
         """
         names = list(files)
-        if not names:
-            return
+        if names:
+            self.sweep(names)
 
-        def work(tx: Transaction) -> None:
-            for file in names:
-                if tx.one("SELECT 1 FROM segments WHERE file = ?", file) is None:
-                    to_garbage(tx, file)
+    def discard_prefix(self, prefix: str) -> None:
+        """Give up a prefix: those of its files that no commit refers to go."""
+        self.discard([prefix])
 
-        self._catalog.write(work)
-        self.sweep()
-
-    def sweep(self) -> int:
+    def sweep(self, unwanted: Iterable[str] = ()) -> int:
         """Revoke announcements that are over and remove what no commit refers to; how many files went."""
 
         def revoke(tx: Transaction) -> list[str]:
+            for file in unwanted:
+                if is_many(file) or not in_use(tx, file):
+                    to_garbage(tx, file)
             for (file,) in tx.all("SELECT file FROM announcements WHERE until < ?", tx.now):
                 release(tx, file)
             return [file for (file,) in tx.all("SELECT file FROM garbage")]
@@ -88,10 +99,11 @@ class Files:
         if not names:
             return 0
         removed, trouble = [], None
-        for file in names:
+        for name in names:
             try:
-                self.path(file).unlink(missing_ok=True)
-                removed.append(file)
+                for file in self._members(name) if is_many(name) else [name]:
+                    self.path(file).unlink(missing_ok=True)
+                removed.append(name)
             except OSError as error:
                 trouble = error
         with disk_errors(self.folder):
@@ -108,6 +120,29 @@ class Files:
                 raise trouble
         return len(removed)
 
+    def _members(self, prefix: str) -> list[str]:
+        """The files of a prefix that no commit refers to, and none will: it is not announced any more."""
+        room = self.path(prefix).parent
+        beginning = self.path(prefix).name
+        if not room.is_dir():
+            return []
+        found = [
+            f"{prefix}{name.removeprefix(beginning)}"
+            for name in os.listdir(room)
+            if name.startswith(beginning)
+        ]
+        with self._catalog.read() as tx:
+            return [file for file in found if not in_use(tx, file)]
+
+
+def is_many(file: str) -> bool:
+    return file.endswith(MANY)
+
+
+def in_use(tx: Transaction, file: str) -> bool:
+    """Whether something that is committed refers to the file."""
+    return any(tx.one(f"SELECT 1 FROM {table} WHERE file = ? LIMIT 1", file) for table in REFERRING)
+
 
 def to_garbage(tx: Transaction, file: str) -> None:
     """No commit refers to the file from now on; the next sweep removes it."""
@@ -116,20 +151,16 @@ def to_garbage(tx: Transaction, file: str) -> None:
 
 
 def release(tx: Transaction, file: str) -> None:
-    """Announced no longer: the file goes, now or when the tail no longer refers to it."""
+    """Announced no longer: the file goes, now or when nothing refers to it any more."""
     tx.run("DELETE FROM announcements WHERE file = ?", file)
     let_go(tx, [file])
 
 
 def let_go(tx: Transaction, files: Iterable[str]) -> None:
-    """The tail refers to these files less than before: those that nobody needs any more go."""
+    """Less refers to these files than before: those that nobody needs any more go."""
     for file in files:
-        held = tx.one(
-            "SELECT 1 FROM tail WHERE file = ? UNION ALL SELECT 1 FROM announcements WHERE file = ? LIMIT 1",
-            file,
-            file,
-        )
-        if held is None:
+        announced = tx.one("SELECT 1 FROM announcements WHERE file = ?", file)
+        if announced is None and not in_use(tx, file):
             to_garbage(tx, file)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from difflib import get_close_matches
 from typing import Any
 
 from evert.catalog import Catalog, Transaction
-from evert.errors import SchemaChangeRefused, TopicExists, UnknownTopic
+from evert.errors import SchemaChangeRefused, TopicExists, UnknownTopic, ViewExists
 from evert.log.files import let_go, to_garbage
 from evert.log.names import folded
 from evert.log.topic import Options, Topic
@@ -28,6 +28,7 @@ class Registry:
         self._catalog = catalog
         self._parsed: dict[tuple[Any, ...], Topic] = {}
         self._older: dict[tuple[int, int, int], Topic] = {}
+        self.refuse_if_used: Callable[[Transaction, Topic, str], None] = lambda tx, topic, action: None
 
     def find(self, tx: Transaction, name: str) -> Topic:
         row = tx.one(f"{_SELECT} WHERE t.folded = ?", folded(name))
@@ -64,6 +65,13 @@ class Registry:
             row = tx.one(f"{_SELECT} WHERE t.folded = ?", folded(topic.name))
             if row is not None:
                 return same_or_refused(self._topic(row), topic)
+            view = tx.one("SELECT name FROM views WHERE folded = ?", folded(topic.name))
+            if view is not None:
+                raise ViewExists(
+                    f"the view {view[0]} exists, so a topic cannot be named {topic.name}",
+                    hint="choose another name: topics and views share their names",
+                    view=view[0],
+                )
             tx.run(
                 "INSERT INTO topics (name, folded, kind, key, partitions, options, schema, created)"
                 " VALUES (?, ?, ?, ?, ?, ?, 1, ?)",
@@ -93,6 +101,7 @@ class Registry:
                 wanted = Schema.parse(schema)
                 check_evolution(topic.schema, wanted, topic.key)
                 if wanted != topic.schema:
+                    self.refuse_if_used(tx, topic, "altered")
                     tx.run("INSERT INTO schemas VALUES (?, ?, ?)", topic.id, topic.version + 1, wanted.ddl())
                     tx.run("UPDATE topics SET schema = ? WHERE id = ?", topic.version + 1, topic.id)
             return self.find(tx, name)
@@ -102,6 +111,7 @@ class Registry:
     def drop(self, name: str) -> Topic:
         def work(tx: Transaction) -> Topic:
             topic = self.find(tx, name)
+            self.refuse_if_used(tx, topic, "dropped")
             for (file,) in tx.all("SELECT file FROM segments WHERE topic = ?", topic.id):
                 to_garbage(tx, file)
             spilled = tx.all("SELECT DISTINCT file FROM tail WHERE topic = ? AND file IS NOT NULL", topic.id)

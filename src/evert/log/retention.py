@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evert.catalog import Catalog, Lease, Transaction
-from evert.log import flow, segments
+from evert.log import flow, holds, segments
 from evert.log.files import to_garbage
 from evert.log.registry import Registry
 from evert.log.segments import Segment
@@ -23,13 +23,20 @@ def old_enough_to_seal(tx: Transaction, topic: Topic) -> int | None:
     return None
 
 
+def wanted(tx: Transaction, topic: Topic) -> int | None:
+    """The last position that retention would remove now if nobody held it; None if there is none."""
+    gone = _expired(tx, topic)
+    return gone[-1].last if gone else None
+
+
 def expire(catalog: Catalog, registry: Registry, topic: Topic, lease: Lease) -> int:
     """Remove the segments that are past the topic's retention; how many."""
 
     def work(tx: Transaction) -> int:
         lease.check(tx)
         current = registry.current(tx, topic)
-        gone = _expired(tx, current)
+        free = holds.free_upto(tx, topic.id)
+        gone = [segment for segment in _expired(tx, current) if free is None or segment.last <= free]
         for segment in gone:
             to_garbage(tx, segment.file)
             tx.run("DELETE FROM segments WHERE id = ?", segment.id)

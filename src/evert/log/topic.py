@@ -18,6 +18,7 @@ from evert.schema.schema import Schema
 
 Kind = Literal["stream", "table"]
 WhenFull = Literal["buffer", "block", "drop"]
+WhatViewsDo = Literal["keep", "forget"]
 
 POSITION, PARTITION, OFFSET, INGESTED_AT, DELETED = (
     "_position",
@@ -44,6 +45,7 @@ class Options:
     capacity: int | None = None
     max_bytes: int | None = None
     block_timeout: int = 30_000_000
+    views: WhatViewsDo = "keep"
 
     @classmethod
     def make(cls, kind: Kind, given: Mapping[str, Any], base: Options | None = None) -> Options:
@@ -67,6 +69,8 @@ class Options:
     def _check(self) -> None:
         if self.when_full not in ("buffer", "block", "drop"):
             raise BadOption(f"when_full is buffer, block or drop, not {self.when_full!r}")
+        if self.views not in ("keep", "forget"):
+            raise BadOption(f"views is keep or forget, not {self.views!r}")
         if self.when_full != "buffer" and self.capacity is None:
             raise BadOption(
                 f"when_full={self.when_full!r} needs capacity=, the rows a consumer may be behind"

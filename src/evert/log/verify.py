@@ -18,11 +18,13 @@ from evert.catalog import Catalog, Transaction
 from evert.errors import Corrupt, EvertError
 from evert.log import segments, tail
 from evert.log.embedded import EmbeddedLog
+from evert.log.files import REFERRING, is_many
 from evert.log.segments import Segment
 from evert.log.tail import Spans
 from evert.log.topic import Topic
 
 _RESTORE = "restore a backup"
+ROOMS = ("log", "tail", "state", "views", "bases")
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def verify(db: Database, deep: bool = False) -> list[Problem]:
     """Everything that is wrong with the log of a database. Others may go on writing meanwhile."""
     present = {
         path.relative_to(db.path).as_posix()
-        for room in ("log", "tail")
+        for room in ROOMS
         for path in (db.path / room).rglob("*")
         if path.is_file()
     }
@@ -71,12 +73,14 @@ def verify(db: Database, deep: bool = False) -> list[Problem]:
     with db.catalog.read() as tx:
         found.extend(_strays(tx))
         found.extend(_left_over(tx))
-        known = {file for (file,) in tx.all("SELECT file FROM segments")}
-        known |= {file for (file,) in tx.all("SELECT file FROM announcements")}
-        known |= {file for (file,) in tx.all("SELECT file FROM garbage")}
-        known |= {file for (file,) in tx.all("SELECT DISTINCT file FROM tail WHERE file IS NOT NULL")}
+        known = {
+            file
+            for table in (*REFERRING, "announcements", "garbage")
+            for (file,) in tx.all(f"SELECT DISTINCT file FROM {table} WHERE file IS NOT NULL")
+        }
+    prefixes = tuple(filter(is_many, known))
     for file in sorted(present - known):
-        if (db.path / file).exists():
+        if not file.startswith(prefixes) and (db.path / file).exists():
             hint = "nothing refers to it: move it away once you know what it is"
             found.append(Problem("warning", f"{file} is unknown to the catalog", hint, file=file))
     return found
@@ -187,7 +191,7 @@ def _left_over(tx: Transaction) -> Iterator[Problem]:
         if until < tx.now:
             what = f"{file} was announced by a writer that is gone"
             yield Problem("warning", what, "`evert maintain` removes it", file=file)
-    for (file,) in tx.all("SELECT file FROM garbage ORDER BY file"):
+    for (file,) in tx.all("SELECT file FROM garbage WHERE file NOT LIKE '%-' ORDER BY file"):
         yield Problem("warning", f"{file} is no longer used", "`evert maintain` removes it", file=file)
 
 

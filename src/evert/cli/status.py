@@ -1,0 +1,98 @@
+"""`evert status`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from evert.cli.base import Command, session
+from evert.cli.output import listing, sized
+
+if TYPE_CHECKING:
+    from evert.views.status import ViewStatus
+
+SHOWN = ("view", "state", "position", "behind", "seconds", "epoch ms", "changed", "rows", "size")
+_BAR = 20
+
+
+@click.command(cls=Command)
+def status() -> None:
+    """How far the views are: position, events and seconds behind, the last epoch, rows and size of the state.
+
+    It reads what the last epoch has left, and starts no Java.
+
+    Example: evert status
+    """
+    with session().open() as db:
+        show_status(db.status())
+
+
+def show_status(found: Iterable[ViewStatus]) -> None:
+    """The state of all views, and under the table how far those are that are built, and why some have stopped."""
+    states = list(found)
+    rows = [asdict(one) for one in states] if session().json else [shown(one) for one in states]
+    listing(rows, SHOWN, empty="there are no views yet")
+    if not session().json:
+        for line in filter(None, map(note, states)):
+            click.echo(line, err=True)
+
+
+def shown(one: ViewStatus) -> dict[str, Any]:
+    """A line of the table."""
+    return {
+        "view": called(one),
+        "state": one.state,
+        "position": one.position if one.position >= 0 else None,
+        "behind": one.lag_events,
+        "seconds": None if one.lag_seconds is None else round(one.lag_seconds, 1),
+        "epoch ms": None if one.epoch_ms is None else round(one.epoch_ms),
+        "changed": one.changed,
+        "rows": one.rows,
+        "size": None if one.bytes is None else sized(one.bytes),
+    }
+
+
+def note(one: ViewStatus) -> str | None:
+    """What the table has no room for: how far a view is built, or why it has stopped."""
+    return progress(one) if one.state in ("building", "resuming") else trouble(one)
+
+
+def called(one: ViewStatus) -> str:
+    """The name of a view; a replacement has none of its own yet."""
+    return f"{one.name} (new)" if one.replacing else one.name
+
+
+def progress(one: ViewStatus) -> str:
+    """How much of the log a view that is being built has gone through, as a bar."""
+    done = max(one.position, 0)
+    share = done / max(done + (one.lag_commits or 0), 1)
+    left = f", {one.lag_events:,} events to go" if one.lag_events else ""
+    return f"{called(one)} is being built  {bar(share, _BAR)} {share:.0%}{left}"
+
+
+def bar(share: float, width: int) -> str:
+    """
+    >>> bar(0.5, 4)
+    '██░░'
+    """
+    full = min(width, max(0, int(share * width)))
+    return "█" * full + "░" * (width - full)
+
+
+def trouble(one: ViewStatus) -> str | None:
+    """Why a view does not go on, and what to do; None if it does."""
+    if one.state == "stopped":
+        return f"{one.name} stopped at position {one.position}: {reason(one.error)}; `evert view resume {one.name}`"
+    if one.state == "absent":
+        return f"{one.name} is not kept: its code is not here. {reason(one.error)}".rstrip()
+    return None
+
+
+def reason(error: Any) -> str:
+    """The sentence in the error that the catalog keeps of a view."""
+    if isinstance(error, dict):
+        return str(error.get("message") or error.get("error") or "")
+    return str(error or "")

@@ -1,0 +1,10 @@
+"""What does a change do to a node? Operators that turn the deltas of their inputs into their own."""
+
+from evert.delta.accumulate import Function
+from evert.delta.aggregate import Aggregate
+from evert.delta.join import Join
+from evert.delta.operator import DataError, Operator
+from evert.delta.output import Output
+from evert.delta.upsert import Upsert
+
+__all__ = ["Aggregate", "DataError", "Function", "Join", "Operator", "Output", "Upsert"]

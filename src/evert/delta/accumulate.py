@@ -1,0 +1,173 @@
+"""What an aggregate keeps of a group, so that rows can come and go without the group being read again.
+
+| column | holds | for |
+| --- | --- | --- |
+| `weight` | the sum of the weights: the group's rows | every aggregate, count(*) |
+| `count<n>` | the sum of the weights where argument n is not NULL | count, sum |
+| `sum<n>` | the exact sum of argument n times weight, see `wide.py` | sum |
+| `min<n>`, `max<n>` | the least or greatest value so far | min, max over input that only grows |
+
+Functions of the same argument share their columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from evert.delta import wide
+from evert.delta.operator import DataError
+from evert.delta.order import extreme
+from evert.schema.digest import valid, whole
+
+_LIMIT = 2**63
+
+
+@dataclass(frozen=True)
+class Function:
+    """One aggregate function: `count`, `sum`, `min` or `max` of a column; count of None counts rows."""
+
+    kind: str
+    argument: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("count", "sum", "min", "max") or (
+            self.argument is None and self.kind != "count"
+        ):
+            raise ValueError(f"there is no aggregate function {self.kind}({self.argument})")
+
+
+@dataclass(frozen=True)
+class Accumulators:
+    """The accumulators of these functions over columns of these types."""
+
+    types: tuple[pa.DataType, ...]
+    functions: tuple[Function, ...]
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns, each once."""
+        found = {"weight": pa.int64()}
+        for function in self.functions:
+            at = function.argument
+            if at is None:
+                continue
+            if function.kind in ("count", "sum"):
+                found[f"count{at}"] = pa.int64()
+            if function.kind == "sum":
+                found[f"sum{at}"] = wide.DIGITS
+            if function.kind in ("min", "max"):
+                found[f"{function.kind}{at}"] = self.types[at]
+        return pa.schema(found)
+
+    @property
+    def results(self) -> tuple[pa.DataType, ...]:
+        """The types of the functions' results."""
+        return tuple(self._result_type(function) for function in self.functions)
+
+    @property
+    def grows_only(self) -> bool:
+        """Whether a function cannot take a row back."""
+        return any(function.kind in ("min", "max") for function in self.functions)
+
+    def partial(self, arguments: Sequence[pa.Array], weight: np.ndarray, starts: np.ndarray) -> pa.Table:
+        """The accumulators of groups of rows; a group goes from its start to the next start."""
+        _check_range(weight)
+        found: list[pa.Array] = []
+        for name in self.schema.names:
+            kind, at = _split(name)
+            if kind == "weight":
+                found.append(_sums(weight, starts))
+            elif kind == "count":
+                present = valid(arguments[at])
+                found.append(_sums(weight if present is None else weight * present, starts))
+            elif kind == "sum":
+                found.append(wide.total(arguments[at], weight, starts))
+            else:
+                found.append(extreme(arguments[at], starts, greatest=kind == "max"))
+        return pa.table(found, schema=self.schema)
+
+    def merged(self, table: pa.Table, starts: np.ndarray) -> pa.Table:
+        """The accumulators of groups of accumulators."""
+        found: list[pa.Array] = []
+        for name, array in zip(self.schema.names, _arrays(table, self.schema), strict=True):
+            kind, _ = _split(name)
+            if kind in ("weight", "count"):
+                _check_range(array.to_numpy())
+                found.append(_sums(array.to_numpy(), starts))
+            elif kind == "sum":
+                found.append(wide.merged(array, starts))
+            else:
+                found.append(extreme(array, starts, greatest=kind == "max"))
+        return pa.table(found, schema=self.schema)
+
+    def nothing(self, count: int) -> pa.Table:
+        """The accumulators of so many groups without rows."""
+        found: list[pa.Array] = []
+        for field in self.schema:
+            kind, _ = _split(field.name)
+            if kind in ("weight", "count"):
+                found.append(pa.array(np.zeros(count, np.int64)))
+            else:
+                found.append(wide.none(count) if kind == "sum" else pa.nulls(count, field.type))
+        return pa.table(found, schema=self.schema)
+
+    def idle(self, table: pa.Table) -> np.ndarray:
+        """Which accumulators would change nothing if they were merged with others."""
+        found = np.ones(table.num_rows, bool)
+        for name, array in zip(self.schema.names, _arrays(table, self.schema), strict=True):
+            kind, _ = _split(name)
+            if kind in ("weight", "count"):
+                found &= array.to_numpy() == 0
+            elif kind == "sum":
+                found &= wide.empty(array)
+            else:
+                found &= array.is_null().to_numpy(zero_copy_only=False)
+        return found
+
+    def finished(self, table: pa.Table) -> list[pa.Array]:
+        """The functions' results; DataError if one does not fit or more was taken out than put in."""
+        columns = dict(zip(self.schema.names, _arrays(table, self.schema), strict=True))
+        for name, array in columns.items():
+            if name.startswith(("weight", "count")) and (array.to_numpy() < 0).any():
+                raise DataError("more rows were taken out of a group than had been put in")
+        found = []
+        for function, kind in zip(self.functions, self.results, strict=True):
+            at = function.argument
+            if function.kind == "sum":
+                absent = columns[f"count{at}"].to_numpy() == 0
+                found.append(wide.result(columns[f"sum{at}"], kind, absent))
+            else:
+                found.append(columns["weight" if at is None else f"{function.kind}{at}"])
+        return found
+
+    def _result_type(self, function: Function) -> pa.DataType:
+        if function.argument is None or function.kind == "count":
+            return pa.int64()
+        kind = self.types[function.argument]
+        return wide.sum_of(kind) if function.kind == "sum" else kind
+
+
+def _split(name: str) -> tuple[str, int]:
+    kind = name.rstrip("0123456789")
+    return kind, int(name[len(kind) :] or -1)
+
+
+def _arrays(table: pa.Table, schema: pa.Schema) -> list[pa.Array]:
+    return [whole(table.column(name)) for name in schema.names]
+
+
+def _sums(numbers: np.ndarray, starts: np.ndarray) -> pa.Array:
+    return pa.array(np.add.reduceat(numbers, starts) if len(starts) else np.zeros(0, np.int64))
+
+
+def _check_range(numbers: np.ndarray) -> None:
+    """Weights are int64; sums of them that might not be are refused rather than wrapped around."""
+    if not len(numbers) or max(int(numbers.max()), -int(numbers.min())) * len(numbers) < _LIMIT:
+        return
+    if sum(abs(number) for number in numbers.tolist()) >= _LIMIT:
+        raise DataError("a group has more rows than can be counted")

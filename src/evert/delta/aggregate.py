@@ -1,0 +1,170 @@
+"""Aggregates by group, kept up to date from the change alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from evert.delta.accumulate import Accumulators, Function
+from evert.delta.normal import normalised
+from evert.delta.operator import DataError, fitted, names_of, numbered, pieces, weighted, with_weight
+from evert.trace.arrays import arrays_of, take, take_rows
+from evert.trace.consolidate import GONE, HASH, hashes_of, joined, weights_of
+from evert.trace.grouping import grouped
+from evert.trace.keys import hash_rows, same_rows
+from evert.trace.trace import Layout
+
+if TYPE_CHECKING:
+    from evert.trace.shard import NodeState
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One row for each group, with its functions' results; without functions, DISTINCT.
+
+    `delta = results(A + ΔA) - results(A)` for the groups in Δ, where A are their stored accumulators
+
+    With the group `x` stored as count 2 and sum 5 of `c1`:
+
+        c0 │ c1 │ __w              c0 │ c1 │ c2 │ __w
+        ───┼────┼────              ───┼────┼────┼────
+         x │  3 │  -1       ──>     x │  2 │  5 │  -1
+         y │  7 │  +1               x │  1 │  2 │  +1
+                                    y │  1 │  7 │  +1
+
+    The first `keys` columns are the group, the others are arguments. A group is there while the sum of its
+    weights is positive. `always` is an aggregate without GROUP BY: its one row is there from the first epoch on.
+    What crosses the exchange is accumulators of groups, not rows. State: the latest trace `groups`, by key.
+    """
+
+    input: pa.Schema
+    keys: int
+    functions: tuple[Function, ...]
+    always: bool = False
+
+    def __post_init__(self) -> None:
+        if self.always and self.keys:
+            raise ValueError("an aggregate that always has its row has no grouping columns")
+
+    @property
+    def inputs(self) -> tuple[pa.Schema, ...]:
+        return (numbered(self.input),)
+
+    @cached_property
+    def output(self) -> pa.Schema:
+        results = pa.schema([pa.field("", kind) for kind in self.accumulators.results])
+        return numbered(pa.schema(list(self.input)[: self.keys]), results)
+
+    @cached_property
+    def accumulators(self) -> Accumulators:
+        """What is kept of a group."""
+        return Accumulators(tuple(self.input.types), self.functions)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """How the state `groups` is read."""
+        key = list(self.inputs[0])[: self.keys]
+        columns = [*key, *self.accumulators.schema, pa.field(GONE, pa.bool_())]
+        return Layout(names_of(range(self.keys)), latest=True, schema=pa.schema(columns))
+
+    def prepare(self, port: int, rows: pa.Table, bits: int) -> pa.Table:
+        rows = fitted(rows, with_weight(self.inputs[port]))
+        weights = weights_of(rows)
+        if not weights.all():
+            rows = take_rows(rows, np.flatnonzero(weights))
+            weights = weights_of(rows)
+        if self.accumulators.grows_only and (weights < 0).any():
+            raise DataError("a row was deleted under min or max, which keep only what growing input needs")
+        columns = arrays_of(rows, self.inputs[0].names)
+        columns[: self.keys] = [normalised(column) for column in columns[: self.keys]]
+        keys = columns[: self.keys]
+        hashes = hash_rows(keys, rows.num_rows, bits)
+        order, starts = grouped(hashes, keys, exact=False, whole_rows=True, stable=False, bits=bits)
+        used = {function.argument for function in self.functions}
+        ordered = [take(column, order) if at in used else column for at, column in enumerate(columns)]
+        partial = self.accumulators.partial(ordered, weights[order], starts)
+        first = order[starts]
+        return self._busy(self._cell(hashes[first], [take(key, first) for key in keys], partial))
+
+    def apply(self, deltas: Sequence[pa.Table | None], state: NodeState) -> Iterator[pa.Table]:
+        delta = self._merged(deltas[0], state)
+        if delta is None:
+            return
+        count = delta.num_rows
+        hashes, keys = hashes_of(delta), arrays_of(delta, self.layout.key)
+        found, stored = state.trace("groups", self.layout).newest(hashes, keys)
+        old = self._aligned(found, stored)
+        new = self._added(old, delta) if found.any() else delta.select(self.accumulators.schema.names)
+        weights = arrays_of(new, ["weight"])[0].to_numpy()
+        if (weights < 0).any():
+            raise DataError("more rows were taken out of a group than had been put in")
+        if ((weights == 0) & ~self.accumulators.idle(new)).any():
+            raise DataError("the rows taken out of a group are not those that had been put in")
+        before = np.ones(count, np.bool_) if self.always and not state.first else found
+        after = np.ones(count, np.bool_) if self.always else weights > 0
+        emitted = self._difference(keys, old, before, new, after)
+        kept = self._cell(hashes, keys, new).append_column(GONE, pa.array(~after))
+        state.write("groups", self.layout, take_rows(kept, np.flatnonzero(found | after)))
+        yield from pieces(emitted)
+
+    def _merged(self, delta: pa.Table | None, state: NodeState) -> pa.Table | None:
+        """One row of accumulators for each group in the delta that is not what it was; None if there is none."""
+        first = self.always and state.first and state.shard == 0
+        if delta is not None and delta.num_rows:
+            delta = joined([delta])
+            hashes, keys = hashes_of(delta), arrays_of(delta, self.layout.key)
+            order, starts = grouped(hashes, keys, exact=False, whole_rows=True, stable=False, bits=state.bits)
+            if len(starts) < len(order):
+                ordered = take_rows(delta.select(self.accumulators.schema.names), order)
+                at = order[starts]
+                sums = self.accumulators.merged(ordered, starts)
+                delta = self._busy(self._cell(hashes[at], [take(key, at) for key in keys], sums))
+            if delta.num_rows:
+                return delta
+        return self._cell(np.zeros(1, np.uint64), [], self.accumulators.nothing(1)) if first else None
+
+    def _cell(self, hashes: np.ndarray, keys: Sequence[pa.Array], sums: pa.Table) -> pa.Table:
+        names = [HASH, *self.layout.key, *sums.schema.names]
+        return pa.table([pa.array(hashes, pa.uint64()), *keys, *sums.columns], names=names)
+
+    def _busy(self, cell: pa.Table) -> pa.Table:
+        idle = self.accumulators.idle(cell)
+        return take_rows(cell, np.flatnonzero(~idle)) if idle.any() else cell
+
+    def _aligned(self, found: np.ndarray, stored: pa.Table) -> pa.Table:
+        """The stored accumulators of every group, empty ones where nothing is stored."""
+        nothing = self.accumulators.nothing(len(found))
+        if not found.any():
+            return nothing
+        place = np.arange(len(found))
+        place[found] = len(found) + np.arange(stored.num_rows)
+        return take_rows(pa.concat_tables([nothing, stored.select(nothing.schema.names)]), place)
+
+    def _added(self, old: pa.Table, delta: pa.Table) -> pa.Table:
+        count = old.num_rows
+        both = pa.concat_tables([old, delta.select(old.schema.names)])
+        pairs = np.arange(2 * count).reshape(2, count).T.reshape(-1)
+        return self.accumulators.merged(take_rows(both, pairs), np.arange(0, 2 * count, 2))
+
+    def _difference(
+        self, keys: Sequence[pa.Array], old: pa.Table, before: np.ndarray, new: pa.Table, after: np.ndarray
+    ) -> list[pa.Table]:
+        """Minus what each group showed before, plus what it shows now, where the two differ."""
+        had, has = np.flatnonzero(before), np.flatnonzero(after)
+        minus = self.accumulators.finished(take_rows(old, had))
+        plus = self.accumulators.finished(take_rows(new, has))
+        both = np.flatnonzero(before & after)
+        first, second = np.searchsorted(had, both), np.searchsorted(has, both)
+        same = np.zeros(len(before), np.bool_)
+        same[both] = same_rows(minus, first, plus, second, exact=True)
+        emitted = []
+        for at, sign, results in ((had, -1, minus), (has, 1, plus)):
+            differ = np.flatnonzero(~same[at])
+            shown = [*(take(key, at[differ]) for key in keys), *(take(array, differ) for array in results)]
+            emitted.append(weighted(shown, np.full(len(differ), sign)))
+        return emitted

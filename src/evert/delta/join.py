@@ -1,0 +1,128 @@
+"""Inner joins: what changes on one side meets what is on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from evert.delta.operator import (
+    PIECE_BYTES,
+    DataError,
+    fitted,
+    names_of,
+    numbered,
+    pieces,
+    rows_in,
+    weighted,
+    with_weight,
+)
+from evert.trace.arrays import arrays_of, take
+from evert.trace.consolidate import hashes_of, joined, sorted_by_hash, summed, weights_of, with_hash
+from evert.trace.runs import Run
+from evert.trace.trace import Layout, Trace
+
+if TYPE_CHECKING:
+    from evert.trace.shard import NodeState
+
+_SIDES = ("left", "right")
+
+
+@dataclass(frozen=True)
+class Join:
+    """Pairs the rows of two sides that have equal keys; without keys, all with all.
+
+    `delta = ΔL ⋈ (R + ΔR) + L ⋈ ΔR`, weights multiplied. L and R are the sides before the epoch.
+
+    With `(1, 'a')` and `(2, 'b')` stored on the right and the key in `c0` of both sides:
+
+        left: c0 │ __w     right: c0 │ c1 │ __w         c0 │ c1 │ c2 │ __w
+              ───┼────            ───┼────┼────         ───┼────┼────┼────
+               1 │  +2             1 │ x  │  +1   ──>    1 │  1 │ x  │  +2
+               3 │  +1                                   1 │  1 │ a  │  +2
+
+    A NULL in a key equals nothing, and its row is dropped before the exchange, unless that key is null-safe.
+    State: the bags `left` and `right`, by key. Not guaranteed: a consolidated delta. A pair whose stored row
+    has been deleted again may be emitted with both weights.
+    """
+
+    left: pa.Schema
+    right: pa.Schema
+    left_key: tuple[int, ...]
+    right_key: tuple[int, ...]
+    null_safe: tuple[bool, ...]
+
+    @property
+    def inputs(self) -> tuple[pa.Schema, ...]:
+        return numbered(self.left), numbered(self.right)
+
+    @property
+    def output(self) -> pa.Schema:
+        return numbered(self.left, self.right)
+
+    @property
+    def layouts(self) -> tuple[Layout, Layout]:
+        """How the states `left` and `right` are read."""
+        left, right = (with_weight(schema) for schema in self.inputs)
+        return Layout(names_of(self.left_key), schema=left), Layout(names_of(self.right_key), schema=right)
+
+    def prepare(self, port: int, rows: pa.Table, bits: int) -> pa.Table:
+        key = self.layouts[port].key
+        rows = fitted(rows, with_weight(self.inputs[port]))
+        strict = [name for name, safe in zip(key, self.null_safe, strict=True) if not safe]
+        for name in strict:
+            if rows.column(name).null_count:
+                rows = rows.filter(rows.column(name).is_valid())
+        return with_hash(rows, key, bits=bits)
+
+    def apply(self, deltas: Sequence[pa.Table | None], state: NodeState) -> Iterator[pa.Table]:
+        yield from pieces(self._pairs(deltas, state))
+
+    def _pairs(self, deltas: Sequence[pa.Table | None], state: NodeState) -> Iterator[pa.Table]:
+        old = [state.trace(name, layout) for name, layout in zip(_SIDES, self.layouts, strict=True)]
+        left, right = (_settled(delta, state.bits) for delta in deltas)
+        if left is not None:
+            fresh = () if right is None else (Run.of(right),)
+            yield from self._meet(left, Trace(self.layouts[1], [*fresh, *old[1].runs]), 0)
+        if right is not None:
+            yield from self._meet(right, old[0], 1)
+        for name, layout, delta in zip(_SIDES, self.layouts, (left, right), strict=True):
+            if delta is not None:
+                state.write(name, layout, delta)
+
+    def _meet(self, delta: pa.Table, other: Trace, port: int) -> Iterator[pa.Table]:
+        """The pairs of a delta on this port with the rows of the other side."""
+        mine = arrays_of(delta, self.inputs[port].names)
+        keys = [mine[int(name[1:])] for name in self.layouts[port].key]
+        weights = weights_of(delta)
+        for needles, run, rows in other.matches(hashes_of(delta), keys):
+            theirs = [run.column(name) for name in self.inputs[1 - port].names]
+            product = _product(weights[needles], weights_of(run.table)[rows])
+            size = delta.nbytes // delta.num_rows + run.stored.bytes // run.rows
+            step = rows_in(PIECE_BYTES, size, 1)
+            for start in range(0, len(needles), step):
+                part = slice(start, start + step)
+                here = [take(array, needles[part]) for array in mine]
+                there = [take(array, rows[part]) for array in theirs]
+                yield weighted(there + here if port else here + there, product[part])
+
+
+def _settled(delta: pa.Table | None, bits: int) -> pa.Table | None:
+    """The delta ready to be joined; rows that cancel each other out are not paired first."""
+    if delta is None or not delta.num_rows:
+        return None
+    if (weights_of(delta) > 0).all():
+        return sorted_by_hash(joined([delta]))
+    delta = summed([delta], whole_rows=False, stable=False, bits=bits)
+    return delta if delta.num_rows else None
+
+
+def _product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    most = [max(int(weights.max()), -int(weights.min())) for weights in (left, right)]
+    if most[0] * most[1] >= 2**63:
+        raise DataError("a joined row would occur more often than can be counted")
+    product: np.ndarray = left * right
+    return product

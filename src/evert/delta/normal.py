@@ -1,0 +1,36 @@
+"""Group keys as Spark shows them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evert.schema.digest import valid
+
+
+def normalised(array: pa.Array) -> pa.Array:
+    """The key as Spark shows it in a group: every NaN is the same NaN and -0.0 is 0.0, at any depth."""
+    kind = array.type
+    if not _holds_floats(kind):
+        return array
+    if pa.types.is_floating(kind):
+        plain = pc.fill_null(array, pa.scalar(0.0, kind)).to_numpy(zero_copy_only=False)
+        numbers = plain + np.zeros(1, plain.dtype)
+        numbers[np.isnan(numbers)] = np.nan
+        present = valid(array)
+        return pa.array(numbers, kind, mask=None if present is None else ~present)
+    array = array.take(pa.array(np.arange(len(array))))
+    if pa.types.is_struct(kind):
+        parts = [normalised(array.field(place)) for place in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null())
+    if pa.types.is_map(kind):
+        items = normalised(array.keys), normalised(array.items)
+        return pa.MapArray.from_arrays(array.offsets, *items, type=kind, mask=array.is_null())
+    return pa.ListArray.from_arrays(array.offsets, normalised(array.values), type=kind, mask=array.is_null())
+
+
+def _holds_floats(kind: pa.DataType) -> bool:
+    if pa.types.is_nested(kind):
+        return any(_holds_floats(kind.field(place).type) for place in range(kind.num_fields))
+    return bool(pa.types.is_floating(kind))

@@ -1,0 +1,155 @@
+"""Defining a view: it is planned first, and what cannot be planned is refused before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from evert.catalog import Transaction
+from evert.duration import Duration
+from evert.epoch.planning import Planning, explained, group_of
+from evert.errors import BadName, Refused
+from evert.log import holds
+from evert.log.names import folded
+from evert.plan.graph import Plan
+from evert.views import bases
+from evert.views import definition as definitions
+from evert.views.definition import Definition, Read
+
+if TYPE_CHECKING:
+    from evert.database import Database
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A view as a user asks for it."""
+
+    name: str
+    query: str | Callable[[Any], Any]
+    key: str | Sequence[str] | None = None
+    group: str | None = None
+    history: Duration | None = definitions.DEFAULT_HISTORY
+    interval: Duration | None = None
+    replace: bool = False
+
+    @property
+    def text(self) -> str:
+        """The query as the catalog keeps it: SQL, or where the function is found."""
+        if isinstance(self.query, str):
+            return self.query
+        name = getattr(self.query, "__qualname__", "")
+        if not name or "<lambda>" in name:
+            raise BadName("a view of a function is stored by the function's name: give it one with def")
+        return f"{self.query.__module__}:{name}"
+
+    @property
+    def kind(self) -> definitions.Kind:
+        return "sql" if isinstance(self.query, str) else "function"
+
+
+def define(db: Database, planning: Planning, wanted: Wanted) -> Definition:
+    """Plan a view and write it down."""
+    if not isinstance(wanted.query, str):
+        planning.functions[folded(wanted.name)] = wanted.query
+    undone: list[Definition] = []
+
+    def look(tx: Transaction) -> None:
+        undone.append(_create(tx, wanted))
+        raise _Rehearsed
+
+    with suppress(_Rehearsed):
+        db.catalog.write(look)
+    view = undone[0]
+    if view.columns is not None:
+        return view
+    plan = planning.plan(replace(view, fingerprint=""))
+    with db.catalog.read() as tx:
+        upstream = [definitions.find(tx, leaf.name) for leaf in plan.leaves if leaf.kind == "view"]
+        group = group_of(view, plan, upstream)
+        if view.replaces is not None:
+            _check_readers(tx, view, plan, upstream)
+    reads = planning.reads(plan)
+
+    def work(tx: Transaction) -> Definition:
+        made = _create(tx, wanted)
+        tx.run("INSERT INTO engine VALUES ('shards', ?) ON CONFLICT DO NOTHING", str(db.config.shards))
+        if made.columns is None:
+            definitions.planned(
+                tx,
+                made.id,
+                columns=plan.columns,
+                key=plan.key,
+                reads=reads,
+                explanation=explained(plan),
+                recomputes=plan.recomputes,
+                fingerprint=plan.fingerprint,
+                cohort=made.id,
+                group=group,
+            )
+            for read in reads:
+                if read.kind != "view":
+                    holds.take(tx, read.id, made.id, _since(tx, made, read))
+        found = definitions.by_id(tx, made.id)
+        assert found is not None
+        return found
+
+    return db.catalog.write(work)
+
+
+def _since(tx: Transaction, view: Definition, read: Read) -> int:
+    """After which position a view counts a topic's rows.
+
+    It is where the log begins now. A replacement that needs nothing that retention has removed counts what the
+    view counted whose place it takes.
+    """
+    (gone,) = tx.one("SELECT gone FROM topics WHERE id = ?", read.id) or (0,)
+    before = None if view.replaces is None else holds.of_holder(tx, read.id, view.replaces)
+    if before is None:
+        return int(gone)
+    needed = set(read.columns or ())
+    enough = all(needed <= set(base.columns) for base in bases.of_topic(tx, read.id, before.since))
+    return before.since if enough and read.columns is not None else max(int(gone), before.since)
+
+
+class _Rehearsed(Exception):
+    """Raised to take back a definition that was only tried."""
+
+
+def _create(tx: Transaction, wanted: Wanted) -> Definition:
+    return definitions.create(
+        tx,
+        wanted.name,
+        wanted.text,
+        kind=wanted.kind,
+        key=wanted.key,
+        group=wanted.group,
+        history=wanted.history,
+        interval=wanted.interval,
+        replace=wanted.replace,
+    )
+
+
+def _check_readers(tx: Transaction, view: Definition, plan: Plan, upstream: Sequence[Definition]) -> None:
+    """A replacement must not read itself, nor change columns that other views read."""
+    old = definitions.by_id(tx, view.replaces or 0)
+    if old is None:
+        return
+    waiting, seen = list(upstream), set()
+    while waiting:
+        below = waiting.pop()
+        if below.id == old.id:
+            raise Refused(f"the view {view.name} would read itself", view=view.name)
+        for read in below.reads:
+            if read.kind == "view" and read.id not in seen:
+                seen.add(read.id)
+                found = definitions.by_id(tx, read.id)
+                waiting += [] if found is None else [found]
+    readers = sorted({r.name for r in definitions.readers_of(tx, "view", old.id) if r.id != view.id})
+    if readers and (old.columns is None or not old.columns.equals(plan.columns)):
+        raise Refused(
+            f"the view {view.name} cannot change its columns while {', '.join(readers)} reads it",
+            hint=f"drop {readers[0]}, replace {view.name}, and define {readers[0]} again",
+            view=view.name,
+        )

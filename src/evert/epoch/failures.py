@@ -1,0 +1,120 @@
+"""When an epoch fails: which views are to blame, and which rows.
+
+One job computes many views, so its error does not say whose it is. Each view is tried alone, without a commit.
+The one that fails stops, and with it those that read it; for it, the first position that makes it fail is
+sought by halving the range.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from evert.catalog import Lease, Transaction
+from evert.epoch.spark import JobFailed
+from evert.errors import BadQuery
+from evert.views import definition as definitions
+from evert.views.definition import Definition
+
+if TYPE_CHECKING:
+    from evert.database import Database
+    from evert.epoch.epoch import Epochs
+    from evert.epoch.work import Work
+
+JOB_FAILURES = (JobFailed, BadQuery)
+MOST_TRIES = 24
+SHOWN = 5
+
+
+def stop_culprits(
+    db: Database, epochs: Epochs, work: Work, error: Exception, lease: Lease
+) -> list[Definition]:
+    """Stop the views that fail alone and those that read them; all that are stopped now."""
+    blamed: dict[int, Exception] = {}
+    for view in work.views:
+        below = [other for other in work.views if other.id in _below(view, work.views)]
+        if any(other.id in blamed for other in below):
+            continue
+        alone = replace(
+            work, views=tuple(other for other in work.views if other in below or other.id == view.id)
+        )
+        if len(alone.views) == len(work.views) == 1:
+            blamed[view.id] = error
+        else:
+            try:
+                epochs.attempt(alone)
+            except JOB_FAILURES as own:
+                blamed[view.id] = own
+    if not blamed:
+        raise error
+    stopped = [view for view in work.views if view.id in blamed or _below(view, work.views) & blamed.keys()]
+    details = {view.id: _details(db, epochs, work, view, blamed.get(view.id)) for view in stopped}
+
+    def stop(tx: Transaction) -> None:
+        lease.check(tx)
+        for view in stopped:
+            definitions.mark(tx, view.id, "stopped", error=details[view.id])
+
+    db.catalog.write(stop)
+    return stopped
+
+
+def _below(view: Definition, views: tuple[Definition, ...]) -> set[int]:
+    """The views that a view reads, directly or not."""
+    by_id = {other.id: other for other in views}
+    found: set[int] = set()
+    waiting = [view]
+    while waiting:
+        for read in waiting.pop().reads:
+            if read.kind == "view" and read.id in by_id and read.id not in found:
+                found.add(read.id)
+                waiting.append(by_id[read.id])
+    return found
+
+
+def _details(
+    db: Database, epochs: Epochs, work: Work, view: Definition, error: Exception | None
+) -> dict[str, Any]:
+    """What is told of a stopped view."""
+    if error is None:
+        return {"error": "stopped", "message": "a view that it reads has stopped", "epoch": work.upto}
+    below = _below(view, work.views)
+    alone = replace(work, views=tuple(v for v in work.views if v.id == view.id or v.id in below))
+    position = first_bad_position(epochs, alone)
+    return {
+        "error": "failed",
+        "message": str(error),
+        "epoch": work.upto,
+        "position": position,
+        "rows": [] if position is None else _rows_at(db, view, position),
+    }
+
+
+def first_bad_position(epochs: Epochs, work: Work) -> int | None:
+    """The first position that makes the work fail, by halving; None if that takes too long or is not found."""
+    good, bad = max(0, work.after), work.upto
+    for _ in range(MOST_TRIES):
+        if bad - good <= 1:
+            return bad
+        middle = (good + bad) // 2
+        try:
+            epochs.attempt(replace(work, upto=middle, joins=False))
+            good = middle
+        except JOB_FAILURES:
+            bad = middle
+    return None
+
+
+def _rows_at(db: Database, view: Definition, position: int) -> list[dict[str, Any]]:
+    """A few rows of what was written at a position to the topics that a view reads."""
+    found: list[dict[str, Any]] = []
+    for read in view.reads:
+        if read.kind != "view":
+            for batch in db.log.read([read.name], after=position - 1, upto=position):
+                rows = batch.rows.slice(0, SHOWN - len(found)).to_pylist()
+                found += [{"topic": read.name} | {k: _plain(v) for k, v in row.items()} for row in rows]
+    return found
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, bool | int | str | None) else str(value)

@@ -1,0 +1,182 @@
+"""The dataflow of several views: their plans joined into one graph, in levels.
+
+A node's level is the number of exchanges below it. A view that reads another view of the same flow is fed by
+that view's output node; a view that is not part of the flow is a leaf, fed with its changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from evert.delta import Operator
+from evert.epoch.inputs import source_schema
+from evert.plan.graph import Chain, Leaf, Plan
+
+OUTPUT = "output"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A view in a flow: its plan and the numbers of its nodes, by their names in the plan."""
+
+    view: str
+    plan: Plan
+    nodes: Mapping[str, int]
+    since: Mapping[str, int] = field(default_factory=dict)
+    """Topics, by their leaf, that must be told apart by the position after which the view counts their events."""
+
+    @property
+    def output(self) -> int:
+        return self.nodes[OUTPUT]
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A chain from a source of the flow to a port of a node."""
+
+    source: str
+    port: int
+    chain: Chain
+
+
+@dataclass(frozen=True, eq=False)
+class FlowNode:
+    """A node of the flow. Its delta, if anything consumes it, is the source `source`."""
+
+    id: int
+    view: str
+    operator: Operator
+    steps: tuple[Step, ...]
+    level: int
+    names: tuple[str, ...] = ()
+    """The real names of the columns, if this is the output of a view."""
+
+    @property
+    def source(self) -> str:
+        return f"n{self.id}"
+
+
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """What one Spark job computes."""
+
+    leaves: Mapping[str, Leaf]
+    nodes: tuple[FlowNode, ...]
+    outputs: Mapping[str, int] = field(default_factory=dict)
+    since: Mapping[str, int] = field(default_factory=dict)
+    """After which position the events of a leaf count, where that matters."""
+
+    @property
+    def depth(self) -> int:
+        return max((node.level for node in self.nodes), default=0)
+
+    def at(self, level: int) -> list[FlowNode]:
+        return [node for node in self.nodes if node.level == level]
+
+    @property
+    def consumed(self) -> set[str]:
+        """The sources that some node takes in."""
+        return {step.source for node in self.nodes for step in node.steps}
+
+    def columns(self, source: str) -> pa.Schema:
+        """The columns of a source, without its weight."""
+        if source in self.leaves:
+            return source_schema(self.leaves[source])
+        node = next(node for node in self.nodes if node.source == source)
+        return node.operator.output
+
+    def fed_by(self, sources: set[str]) -> Flow:
+        """The part of the flow that a delta of these leaves can reach."""
+        reached = set(sources)
+        kept = []
+        for node in self.nodes:
+            steps = tuple(step for step in node.steps if step.source in reached)
+            if steps:
+                reached.add(node.source)
+                kept.append((node, steps))
+        levels: dict[str, int] = dict.fromkeys(sources, 0)
+        nodes = []
+        for node, steps in kept:
+            level = 1 + max(levels[step.source] for step in steps)
+            levels[node.source] = level
+            nodes.append(replace(node, steps=steps, level=level))
+        leaves = {name: leaf for name, leaf in self.leaves.items() if name in sources}
+        return Flow(leaves, tuple(nodes), self.outputs, self.since)
+
+
+def joined(parts: Sequence[Part], also: Set[str] = frozenset()) -> Flow:
+    """One flow of several views, each after the views it reads.
+
+    Views named in `also` feed their readers as leaves too: what replaces them differs from what was there.
+    """
+    leaves: dict[str, Leaf] = {}
+    nodes: list[FlowNode] = []
+    levels: dict[str, int] = {}
+    outputs = {part.view: part.output for part in parts}
+    since: dict[str, int] = {}
+    for part in in_order(parts):
+        sources: dict[str, list[str]] = {}
+        if part.plan.recomputes:
+            query = query_leaf(part)
+            leaves[query.id] = query
+            whole = Step(query.id, 0, Chain(query.id, many=False, build=lambda row: row))
+            names = tuple(part.plan.columns.names)
+            nodes.append(FlowNode(part.output, part.view, part.plan.output.operator, (whole,), 1, names))
+            levels[nodes[-1].source] = 1
+            continue
+        for leaf in part.plan.leaves:
+            if leaf.kind == "view" and leaf.name in outputs:
+                sources[leaf.id] = [f"n{outputs[leaf.name]}"]
+                if leaf.name not in also:
+                    continue
+            name = f"{leaf.id}_{part.output}" if leaf.kind == "constant" else leaf.id
+            if leaf.id in part.since:
+                name = f"{leaf.id}_since_{part.since[leaf.id]}"
+                since[name] = part.since[leaf.id]
+            known = leaves.setdefault(name, leaf)
+            if known.schema != leaf.schema:
+                name = f"{name}_{part.output}"
+                since[name] = part.since.get(leaf.id, 0)
+                leaves[name] = leaf
+            sources.setdefault(leaf.id, []).append(name)
+            levels[name] = 0
+        for node in part.plan.nodes:
+            last = node is part.plan.nodes[-1]
+            number = part.nodes[OUTPUT if last else node.id]
+            steps = tuple(
+                Step(source, port, chain)
+                for port, chains in enumerate(node.ports)
+                for chain in chains
+                for source in sources[chain.source]
+            )
+            level = 1 + max((levels[step.source] for step in steps), default=0)
+            names = tuple(part.plan.columns.names) if last else ()
+            made = FlowNode(number, part.view, node.operator, steps, level, names)
+            sources[node.id] = [made.source]
+            levels[made.source] = level
+            nodes.append(made)
+    return Flow(leaves, tuple(nodes), outputs, since)
+
+
+def query_leaf(part: Part) -> Leaf:
+    """The leaf of a view that is recomputed: its query's whole result."""
+    return Leaf(id=f"q{part.output}", kind="query", name=part.view, schema=part.plan.columns)
+
+
+def in_order(parts: Iterable[Part]) -> list[Part]:
+    """The views so that each comes after the views it reads."""
+    waiting = {part.view: part for part in parts}
+    done: list[Part] = []
+    while waiting:
+        ready = [p for p in waiting.values() if not any(r in waiting for r in views_read(p.plan))]
+        done += ready
+        for part in ready:
+            del waiting[part.view]
+    return done
+
+
+def views_read(plan: Plan) -> list[str]:
+    return [leaf.name for leaf in plan.leaves if leaf.kind == "view"]

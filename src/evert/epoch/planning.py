@@ -1,0 +1,181 @@
+"""Planning the views of a database: from definitions in the catalog to plans of Catalyst."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from evert.catalog import Transaction
+from evert.epoch import spark as on_spark
+from evert.epoch.flow import OUTPUT
+from evert.errors import NotFound, Refused
+from evert.log.names import folded
+from evert.log.topic import Topic
+from evert.plan.graph import Plan
+from evert.views import definition as definitions
+from evert.views.definition import DEFAULT_GROUP, Definition, Read
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from evert.database import Database
+    from evert.plan.catalyst import Catalyst
+    from evert.plan.planner import Planner
+
+
+class Absent(NotFound):
+    """The code of a function view cannot be imported here."""
+
+    code = "absent"
+
+
+class Planning:
+    """The plans of one database's views, made once in this process."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._plans: dict[tuple[int, str], Plan] = {}
+        self._planner: Planner | None = None
+        self.functions: dict[str, Callable[[SparkSession], DataFrame]] = {}
+
+    @property
+    def planner(self) -> Planner:
+        if self._planner is None:
+            from evert.plan.planner import Planner
+
+            self._planner = Planner(on_spark.session().newSession())
+        return self._planner
+
+    @property
+    def catalyst(self) -> Catalyst:
+        return self.planner.catalyst
+
+    def plan(self, view: Definition) -> Plan:
+        """The plan of a view as it was defined: of the columns that its topics had then."""
+        known = self._plans.get((view.id, view.fingerprint))
+        if known is None:
+            known = self._make(view)
+            self._plans[view.id, known.fingerprint] = known
+        return known
+
+    def tried(self, query: str | Callable[[SparkSession], DataFrame]) -> Plan:
+        """The plan of a query that is not a view."""
+        self._register(None)
+        return self.planner.plan(query, key=None, name="the query")
+
+    def query(self, view: Definition) -> str | Callable[[SparkSession], DataFrame]:
+        """What is run: the SQL text, or the function."""
+        if view.kind == "sql":
+            return view.query
+        found = self.functions.get(folded(view.name))
+        return found if found is not None else _imported(view)
+
+    def reads(self, plan: Plan) -> tuple[Read, ...]:
+        """The relations that a query names, at their present versions."""
+        with self._db.catalog.read() as tx:
+            found = []
+            used = {leaf.id: leaf.used for leaf in plan.leaves}
+            for leaf in plan.reads:
+                if leaf.kind in ("stream", "table"):
+                    topic = self._db.log.registry.find(tx, leaf.name)
+                    columns = used.get(leaf.id, ())
+                    found.append(Read(topic.kind, topic.id, topic.name, topic.version, columns))
+                elif leaf.kind == "view":
+                    below = definitions.find(tx, leaf.name)
+                    found.append(Read("view", below.id, below.name))
+            return tuple(dict.fromkeys(found))
+
+    def _make(self, view: Definition) -> Plan:
+        self._register(view)
+        return self.planner.plan(self.query(view), key=view.options.key, name=view.name)
+
+    def _register(self, view: Definition | None) -> None:
+        """Tell the planner what there is to read, as a view sees it."""
+        planner = self.planner
+        own = () if view is None else (view.id, view.replaces)
+        with self._db.catalog.read() as tx:
+            for topic, columns in self._topics(tx, () if view is None else view.reads):
+                stream = topic.kind == "stream"
+                planner.register(
+                    topic.name,
+                    topic.kind,
+                    columns,
+                    f"t{topic.id}",
+                    () if stream else topic.key,  # the key of a stream only keeps rows together
+                    append_only=stream and topic.options.views == "keep",
+                )
+            for other in definitions.all(tx):
+                if other.current and other.columns is not None and other.id not in own:
+                    key = other.key or ()
+                    id = f"v{folded(other.name)}"
+                    planner.register(other.name, "view", other.columns, id, key, append_only=False)
+                else:
+                    planner.forget(other.name)
+
+    def _topics(self, tx: Transaction, reads: Iterable[Read]) -> Iterable[tuple[Topic, pa.Schema]]:
+        """All topics; those that are read already with the columns they had when that began."""
+        bound = {read.id: read.schema for read in reads if read.kind != "view"}
+        registry = self._db.log.registry
+        for topic in registry.all(tx).values():
+            then = registry.at_version(tx, topic, bound.get(topic.id, topic.version))
+            yield topic, pa.schema([topic.schema.arrow.field(name) for name in then.schema.names])
+
+
+def _imported(view: Definition) -> Callable[..., Any]:
+    module, _, name = view.query.partition(":")
+    try:
+        found: Any = import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise Absent(
+            f"the code of the view {view.name} ({view.query}) cannot be imported here",
+            hint="run it from the program that defines it, or make its module importable",
+            view=view.name,
+        ) from error
+    return getattr(found, "function", found)
+
+
+def nodes_of(tx: Transaction, view: Definition, plan: Plan) -> dict[str, int]:
+    """The numbers of a view's nodes in the catalog, given at the first time."""
+    known = dict(tx.all("SELECT name, id FROM nodes WHERE view = ?", view.id))
+    wanted = (
+        {OUTPUT: "output"}
+        if plan.recomputes
+        else {n.id: n.kind for n in plan.nodes[:-1]} | {OUTPUT: "output"}
+    )
+    for name, kind in wanted.items():
+        if name not in known:
+            tx.run("INSERT INTO nodes (view, name, kind) VALUES (?, ?, ?)", view.id, name, kind)
+    return dict(tx.all("SELECT name, id FROM nodes WHERE view = ?", view.id))
+
+
+def group_of(view: Definition, plan: Plan, upstream: Iterable[Definition]) -> str:
+    """The group in which a view lives: its own if it recomputes, else that of what it reads."""
+    above = {below.group for below in upstream} - {DEFAULT_GROUP}
+    if plan.recomputes:
+        group = view.options.group or view.name
+        if group == DEFAULT_GROUP or any(below.group == group for below in upstream):
+            raise Refused(
+                f"the view {view.name} is recomputed, so it needs a group of its own",
+                hint=f"it is recomputed because of {plan.recomputes}; leave group= out",
+                view=view.name,
+            )
+        return group
+    group = view.options.group or next(iter(above), DEFAULT_GROUP)
+    if above - {group}:
+        raise Refused(
+            f"the view {view.name} reads views of the groups {', '.join(sorted(above | {group}))}, which are not"
+            " at one position",
+            hint="put the views it reads into one group with group=",
+            view=view.name,
+        )
+    return group
+
+
+def explained(plan: Plan) -> str:
+    return json.dumps([str(line) for line in plan.explain])

@@ -1,0 +1,69 @@
+"""What a task says of its work, and what it is told before it begins.
+
+A *manifest* names, for one shard and epoch, each node's runs. A *receipt* names the runs that a node wrote and
+those they replace. Tasks never open the catalog: both travel as bytes.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evert.trace import Stored
+
+
+@dataclass(frozen=True)
+class NodeRuns:
+    """A node's state in one shard: its runs by the trace's name, newest first."""
+
+    first: bool
+    runs: Mapping[str, tuple[Stored, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What the tasks of one shard find."""
+
+    folder: str
+    epoch: str
+    bits: int
+    nodes: Mapping[int, NodeRuns]
+
+    def save(self, shard: int) -> None:
+        Path(self.folder, name_of(self.epoch, shard)).write_bytes(pickle.dumps(self))
+
+    @classmethod
+    def load(cls, folder: str, epoch: str, shard: int) -> Manifest:
+        manifest: Manifest = pickle.loads(Path(folder, name_of(epoch, shard)).read_bytes())
+        return manifest
+
+
+def name_of(epoch: str, shard: int) -> str:
+    return f"{epoch}{shard}.manifest"
+
+
+@dataclass(frozen=True)
+class Published:
+    """A piece of a view's delta: inside the receipt if it is small, else in a file that is already synced."""
+
+    rows: int
+    size: int
+    checksum: int
+    data: bytes | None
+    file: str | None
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """One node's work in one shard and epoch."""
+
+    node: int
+    shard: int
+    taken: int
+    given: int
+    added: tuple[tuple[str, Stored], ...]
+    removed: tuple[int, ...]
+    published: tuple[Published, ...]
+    seconds: float

@@ -1,0 +1,115 @@
+"""The plain answer: a query run by Spark over everything its relations hold at a position.
+
+Views that are not incremental are made this way, and every view is proved by it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from evert.epoch import spark as on_spark
+from evert.errors import BadQuery, Expired
+from evert.log import holds
+from evert.views import bases, changes
+from evert.views.definition import Definition, find
+from evert.views.reader import repeated
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from evert.catalog import Transaction
+    from evert.database import Database
+    from evert.epoch.planning import Planning
+    from evert.plan.graph import Leaf, Plan
+
+
+def result(db: Database, planning: Planning, view: Definition, plan: Plan, upto: int) -> DataFrame:
+    """The query's whole result at a position, as a delta: numbered columns and the weight 1."""
+    from pyspark.sql import functions as f
+
+    frame = answer(db, planning, view, plan, upto)
+    numbered = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
+    return numbered.select("*", f.lit(1).cast("bigint").alias("__w"))
+
+
+def answer(
+    db: Database, planning: Planning, view: Definition, plan: Plan, upto: int, *, from_log: bool = False
+) -> DataFrame:
+    """The query's result at a position. `from_log`: views that it reads are recomputed too, not taken as kept."""
+    session = on_spark.beside(planning.catalyst.session)
+    _register(db, planning, session, view, plan, upto, from_log)
+    return _run(planning, session, view)
+
+
+def _register(
+    db: Database,
+    planning: Planning,
+    session: SparkSession,
+    view: Definition,
+    plan: Plan,
+    upto: int,
+    from_log: bool,
+) -> None:
+    for leaf in plan.leaves:
+        if leaf.kind in ("stream", "table"):
+            frame = _topic(db, session, view, leaf, upto)
+        elif leaf.kind == "view" and from_log:
+            with db.catalog.read() as tx:
+                below = find(tx, leaf.name)
+            frame = answer(db, planning, below, planning.plan(below), upto, from_log=True)
+            frame = session.createDataFrame(frame.toArrow(), on_spark.struct_type(below.schema))
+        elif leaf.kind == "view":
+            rows = kept(db, leaf.name, upto)
+            frame = session.createDataFrame(rows, on_spark.struct_type(rows.schema))
+        else:
+            continue
+        frame.createOrReplaceTempView(on_spark.quoted(leaf.name))
+
+
+def _topic(db: Database, session: SparkSession, view: Definition, leaf: Leaf, upto: int) -> DataFrame:
+    """What a topic holds at a position, for a view: events that are gone come from bases."""
+    topic = db.definition(leaf.name)
+    with db.catalog.read() as tx:
+        hold = holds.of_holder(tx, topic.id, view.id)
+        since = 0 if hold is None else hold.since
+        found = bases.of_topic(tx, topic.id, since) if topic.kind == "stream" else []
+        (replaced,) = tx.one("SELECT replaced FROM topics WHERE id = ?", topic.id) or (0,)
+    if upto < replaced:
+        raise Expired(
+            f"the rows of {topic.name} at position {upto} are not all there: it was compacted",
+            hint="refresh first",
+            topic=topic.name,
+            position=replaced,
+        )
+    after = max([since, *(base.upto for base in found)])
+    frame = on_spark.read_topic(session, db, leaf.name, after=after, upto=max(after, upto))
+    if topic.kind == "table":
+        frame = on_spark.latest(frame, topic)
+    frame = frame.select(*(on_spark.quoted(name) for name in leaf.schema.names))
+    for base in found:
+        rows = repeated(bases.read(db.log.files, base, leaf.schema), leaf.schema)
+        frame = frame.unionAll(session.createDataFrame(rows, on_spark.struct_type(rows.schema)))
+    return frame
+
+
+def kept(db: Database, name: str, position: int) -> pa.Table:
+    """The rows of a view at a position, each as often as it counts."""
+
+    def look(tx: Transaction) -> Any:
+        view = find(tx, name)
+        return view, changes.entries_at(tx, db.path, view.feed, position)
+
+    view, entries = changes.look_again(db.catalog, look)
+    return repeated(changes.consolidated(view.feed, entries, view.schema), view.schema)
+
+
+def _run(planning: Planning, session: SparkSession, view: Definition) -> DataFrame:
+    from pyspark.errors import PySparkException
+
+    query = planning.query(view)
+    try:
+        return session.sql(query) if isinstance(query, str) else query(session)
+    except PySparkException as error:
+        raise BadQuery(f"the view {view.name} failed: {error}", view=view.name) from error

@@ -1,0 +1,173 @@
+"""What runs next: brings the views of a database to the head of the log, one process at a time.
+
+The runner holds a lease. A `refresh` beside it waits for it, and takes over only when it is dead or has gone.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from evert.catalog import Lease, acquire, release
+from evert.epoch.define import Wanted, define
+from evert.epoch.epoch import EpochDone
+from evert.epoch.planning import Planning
+from evert.epoch.prove import Proof, prove
+from evert.epoch.schedule import Scheduler
+from evert.errors import TimedOut
+from evert.views import definition as definitions
+from evert.views.definition import Definition
+
+if TYPE_CHECKING:
+    from evert.database import Database
+
+LEASE = "runner"
+LEASE_TIME = 20_000_000
+LOOK_AGAIN = 0.05
+
+OnEpoch = Callable[[EpochDone], None]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """How a query is kept up to date: its nodes, and why it is recomputed if it is."""
+
+    view: str
+    recomputes: str | None
+    key: tuple[str, ...] | None
+    lines: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+class Runner:
+    """Runs the epochs of one database from this process."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._owner = uuid.uuid4().hex
+        self._alone = threading.Lock()
+        self.planning = Planning(db)
+        self._scheduler = Scheduler(db, self.planning)
+
+    def define(self, wanted: Wanted) -> Definition:
+        """Plan a view and write it down; it is built by the next refresh or run."""
+        return define(self._db, self.planning, wanted)
+
+    def explain(self, query: str | Callable[[Any], Any]) -> Explanation:
+        """The plan of a view by its name, or of a query that could be one."""
+        with self._db.catalog.read() as tx:
+            view = definitions.lookup(tx, query) if isinstance(query, str) else None
+        plan = self.planning.tried(query) if view is None else self.planning.plan(view)
+        name = "" if view is None else view.name
+        return Explanation(name, plan.recomputes, plan.key, tuple(str(line) for line in plan.explain))
+
+    def prove(self, name: str | None) -> list[Proof]:
+        """Compare a view, or all that have rows, with plain Spark SQL over the log."""
+        with self._db.catalog.read() as tx:
+            chosen = definitions.all(tx) if name is None else [definitions.find(tx, name)]
+        shown = [view for view in chosen if view.current and (name is not None or view.state == "live")]
+        return [prove(self._db, self.planning, view) for view in shown]
+
+    def refresh(self, timeout: float | None = None, on_epoch: OnEpoch | None = None) -> int:
+        """Bring every view to the head of the log as it is now; the position."""
+        target = self._db.position
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self._reached(target):
+            with self._held() as lease:
+                if lease is None:
+                    self._db.catalog.wait(self._db.catalog.version(), LOOK_AGAIN)
+                else:
+                    self._scheduler.retry_stopped()
+                    self._until(lambda: self._reached(target), lease, on_epoch, deadline)
+            if deadline is not None and time.monotonic() > deadline:
+                raise TimedOut(f"the views have not reached position {target} in time", position=target)
+        return target
+
+    def run(
+        self,
+        *,
+        stop: threading.Event | None = None,
+        on_epoch: OnEpoch | None = None,
+        seconds: float | None = None,
+    ) -> None:
+        """Keep the views at the head of the log, until told to stop or the time is over."""
+        stop = stop or threading.Event()
+        deadline = None if seconds is None else time.monotonic() + seconds
+
+        def over() -> bool:
+            return stop.is_set() or (deadline is not None and time.monotonic() >= deadline)
+
+        while not over():
+            with self._held() as lease:
+                if lease is None:
+                    stop.wait(LOOK_AGAIN)
+                    continue
+                while not over():
+                    version = self._db.catalog.version()
+                    done = self._scheduler.step(lease, eager=False)
+                    for epoch in done:
+                        if on_epoch is not None:
+                            on_epoch(epoch)
+                    if not done:
+                        self._scheduler.housekeeping()
+                        self._db.catalog.wait(version, 0.25)
+
+    def _until(
+        self, reached: Callable[[], bool], lease: Lease, on_epoch: OnEpoch | None, deadline: float | None
+    ) -> None:
+        while not reached() and (deadline is None or time.monotonic() <= deadline):
+            done = self._scheduler.step(lease, eager=True)
+            for epoch in done:
+                if on_epoch is not None:
+                    on_epoch(epoch)
+            if not done and not reached():
+                time.sleep(0.01)
+        self._scheduler.housekeeping()
+
+    def _reached(self, position: int) -> bool:
+        with self._db.catalog.read() as tx:
+            views = definitions.all(tx)
+        return all(_settled(view, position) for view in views) and not self._scheduler.must_forget(views)
+
+    @contextmanager
+    def _held(self) -> Iterator[Lease | None]:
+        """The lease, renewed while it is held; None if another process or thread has it."""
+        if not self._alone.acquire(timeout=LOOK_AGAIN):
+            yield None
+            return
+        try:
+            lease = acquire(self._db.catalog, LEASE, self._owner, LEASE_TIME)
+            if lease is None:
+                yield None
+                return
+            over = threading.Event()
+            renewal = threading.Thread(target=self._renew, args=(over,), name="evert-lease", daemon=True)
+            renewal.start()
+            try:
+                yield lease
+            finally:
+                over.set()
+                renewal.join()
+                release(self._db.catalog, lease)
+        finally:
+            self._alone.release()
+
+    def _renew(self, over: threading.Event) -> None:
+        while not over.wait(LEASE_TIME / 4_000_000):
+            acquire(self._db.catalog, LEASE, self._owner, LEASE_TIME)
+
+
+def _settled(view: Definition, position: int) -> bool:
+    """Whether nothing more can be done for a view to reach a position."""
+    if view.state in ("stopped", "absent"):
+        return True
+    if not view.current:
+        return False
+    return view.state == "live" and view.position >= position

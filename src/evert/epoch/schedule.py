@@ -1,0 +1,282 @@
+"""Which views run next, how far, and what happens when they fail.
+
+    building ──> live <──> (epochs of its group)
+       ^          │ fails on its data
+       └ rebuilt  v
+    resuming <── stopped
+
+All live views of a group stand at one position and go on together. A new view is built from the log beside
+them and joins when it stands where they do. A view that fails on its data stops alone, with those that read it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from evert.catalog import Lease, Transaction
+from evert.epoch import failures, ranges, replacing
+from evert.epoch.epoch import EpochDone, Epochs
+from evert.epoch.planning import Absent, Planning
+from evert.epoch.work import Work
+from evert.errors import Conflict
+from evert.log import holds, retention
+from evert.log.protocol import Commit
+from evert.views import definition as definitions
+from evert.views import upkeep
+from evert.views.definition import DEFAULT_GROUP, NOWHERE, Definition
+
+if TYPE_CHECKING:
+    from evert.database import Database
+
+MOST_EVENTS = 1_000_000
+"""A backlog is worked off in epochs of at most so many events."""
+
+KEEP_HOUSE = 2.0
+RETRY_FIRST, RETRY_LAST = 1.0, 60.0
+
+
+class Scheduler:
+    """Chooses and runs epochs, one after the other."""
+
+    def __init__(self, db: Database, planning: Planning) -> None:
+        self._db = db
+        self._planning = planning
+        self.epochs = Epochs(db, planning)
+        self._kept_house = 0.0
+        self._retries: dict[int, tuple[float, float]] = {}
+        self._last_run: dict[str, tuple[float, float]] = {}
+
+    def step(self, lease: Lease, *, eager: bool) -> list[EpochDone]:
+        """Run an epoch of every group that has something to do. `eager`: recompute without waiting."""
+        views = self._views()
+        if not eager:
+            self._retry_later(views)
+        done: list[EpochDone] = []
+        for group in _groups_in_order(views):
+            if eager or self._due(group, views):
+                done += self._step_group(group, lease)
+        return done
+
+    def _views(self) -> list[Definition]:
+        with self._db.catalog.read() as tx:
+            found = definitions.all(tx)
+        planned = []
+        for view in found:
+            if view.state == "absent":
+                continue
+            try:
+                self._planning.plan(view)
+                planned.append(view)
+            except Absent as error:
+                self._mark(view, "absent", error.as_dict())
+        return planned
+
+    def _step_group(self, group: str, lease: Lease) -> list[EpochDone]:
+        done = []
+        views = [view for view in self._views() if view.group == group]
+        live = [view for view in views if view.state == "live"]
+        if live and (work := self._forward(live)) is not None:
+            done += self._run(work, lease)
+            live = [view for view in self._views() if view.group == group and view.state == "live"]
+        for state in ("live", "resuming", "building"):
+            waiting = [view for view in self._views() if view.group == group and view.state == state]
+            for together in _by_position([v for v in waiting if state != "live" or _left_behind(v, live)]):
+                if (work := self._catch_up(together, live)) is not None:
+                    done += self._run(work, lease)
+        return done
+
+    def _forward(self, live: Sequence[Definition]) -> Work | None:
+        """The next epoch of live views: up to the head, or to where the views stand that they read."""
+        position = max(view.position for view in live)
+        ready = [view for view in live if not view.current and view.position == position]
+        changing = tuple(replacing.switches(self._db, ready))
+        gone = {change.old.id for change in changing}
+        views = tuple(v for v in live if v.id not in gone and (v.current or v in ready))
+        forgets = self._forgotten(views, position)
+        if (changing or forgets) and self._db.position <= position:
+            self._db.log.append(Commit(()))
+        upto = self._limit(views)
+        if upto <= position:
+            return None
+        if not self._outside(views):  # those outside have answers where they stand, and not at every position
+            upto = self._cut(views, upto)
+        return Work(views, upto, switches=changing, forgets=forgets)
+
+    def must_forget(self, views: Sequence[Definition]) -> bool:
+        """Whether there are events that live views have to take back."""
+        live = [view for view in views if view.state == "live"]
+        return any(self._forgotten([view], view.position) for view in live)
+
+    def _forgotten(self, views: Sequence[Definition], position: int) -> dict[int, int]:
+        """The topics whose expired events views take back, and up to where."""
+        found = {}
+        read = {read.id for view in views for read in view.reads if read.kind != "view"}
+        with self._db.catalog.read() as tx:
+            for topic in self._db.log.registry.all(tx).values():
+                if topic.id not in read or topic.options.views != "forget":
+                    continue
+                target = min(retention.wanted(tx, topic) or 0, position)
+                counted = [holds.of_holder(tx, topic.id, view.id) for view in views]
+                if any(hold is not None and hold.since < target for hold in counted):
+                    found[topic.id] = target
+        return found
+
+    def _catch_up(self, views: Sequence[Definition], live: Sequence[Definition]) -> Work | None:
+        """The next epoch of views that are behind; they join when they reach the live ones."""
+        frontiers = {view.position for view in live}
+        limit = self._limit(views)
+        upto = min([*frontiers, limit])
+        if limit < upto or any(self._unready(view) for view in views):
+            return None
+        work = Work(tuple(views), upto)
+        if views[0].state == "building":
+            work = replace(work, upto=self._cut(views, upto))
+        joins = work.upto == upto and (not frontiers or upto in frontiers)
+        if not joins and work.upto <= work.after:
+            return None
+        return replace(work, joins=joins)
+
+    def _unready(self, view: Definition) -> bool:
+        """Whether a view reads one that has no rows yet, and is not built with it."""
+        with self._db.catalog.read() as tx:
+            for read in view.reads:
+                below = definitions.by_id(tx, read.id) if read.kind == "view" else None
+                if below is not None and below.state in ("stopped", "absent"):
+                    return True
+                if below is not None and below.state != "live" and below.position != view.position:
+                    return True
+        return False
+
+    def _limit(self, views: Sequence[Definition]) -> int:
+        """The last position these views can go to: the head, or that of a view outside that they read."""
+        return min([self._db.position, *(view.position for view in self._outside(views))])
+
+    def _outside(self, views: Sequence[Definition]) -> list[Definition]:
+        """The views that these read and that do not go on with them."""
+        together = {view.id for view in views} | {view.replaces for view in views}
+        with self._db.catalog.read() as tx:
+            read = [definitions.by_id(tx, r.id) for view in views for r in view.reads if r.kind == "view"]
+        return [below for below in read if below is not None and below.id not in together]
+
+    def _cut(self, views: Sequence[Definition], upto: int) -> int:
+        topics = sorted({read.id for view in views for read in view.reads if read.kind != "view"})
+        with self._db.catalog.read() as tx:
+            return ranges.cut(tx, topics, max(0, views[0].position), upto, MOST_EVENTS)
+
+    def _run(self, work: Work, lease: Lease) -> list[EpochDone]:
+        """Run an epoch; views that fail on their data stop, and the others go on without them."""
+        while True:
+            try:
+                done = self.epochs.run(work, lease)
+            except Conflict:
+                return []
+            except failures.JOB_FAILURES as error:
+                culprits = failures.stop_culprits(self._db, self.epochs, work, error, lease)
+                for view in culprits:
+                    self._planned_retry(view)
+                left = tuple(view for view in work.views if view.id not in {c.id for c in culprits})
+                if not left:
+                    return []
+                work = replace(work, views=left)
+                continue
+            self._last_run[work.group] = (time.monotonic(), done.milliseconds / 1e3)
+            return [done]
+
+    def retry_stopped(self) -> None:
+        """Let stopped views try again: what has been written since may have mended their data."""
+
+        def work(tx: Transaction) -> None:
+            head = self._db.position
+            for view in definitions.all(tx):
+                if view.state == "stopped" and view.position < head:
+                    _resume(tx, view)
+
+        self._db.catalog.write(work)
+
+    def _retry_later(self, views: Sequence[Definition]) -> None:
+        """In the long run, stopped views try again when there is something new, ever more seldom."""
+        now = time.monotonic()
+        for view in views:
+            if view.state != "stopped" or view.position >= self._db.position:
+                continue
+            at, _ = self._retries.setdefault(view.id, (now + RETRY_FIRST, RETRY_FIRST))
+            if now >= at:
+                self._db.catalog.write(partial(_resume, view=view))
+
+    def _planned_retry(self, view: Definition) -> None:
+        _, wait = self._retries.get(view.id, (0.0, RETRY_FIRST / 2))
+        wait = min(RETRY_LAST, wait * 2)
+        self._retries[view.id] = (time.monotonic() + wait, wait)
+
+    def _due(self, group: str, views: Sequence[Definition]) -> bool:
+        """Whether a group that recomputes may run again: not more than half of the time."""
+        members = [view for view in views if view.group == group]
+        if not any(view.recomputes for view in members):
+            return True
+        last, took = self._last_run.get(group, (0.0, 0.0))
+        least = max((view.options.interval or 1_000_000) for view in members) / 1e6
+        return time.monotonic() - last >= max(least, took)
+
+    def _mark(self, view: Definition, state: definitions.State, error: dict | None) -> None:
+        self._db.catalog.write(lambda tx: definitions.mark(tx, view.id, state, error=error))
+
+    def housekeeping(self) -> None:
+        """Now and then: snapshots and expiry of change feeds, and files that nobody refers to any more."""
+        if time.monotonic() - self._kept_house < KEEP_HOUSE:
+            return
+        self._kept_house = time.monotonic()
+        upkeep.keep(self._db.catalog, self._db.log)
+
+
+def _resume(tx: Transaction, view: Definition) -> None:
+    """Let a stopped view try again, if the events that it has not seen are still there."""
+    error = view.error or {}
+    for read in view.reads:
+        hold = None if read.kind == "view" else holds.of_holder(tx, read.id, view.id)
+        if hold is not None and hold.upto > max(view.position, hold.since):
+            note = f"events of {read.name} that it has not seen are gone: replace the view"
+            if note not in error.get("message", ""):
+                error = error | {"message": f"{error.get('message', '')} ({note})"}
+                definitions.mark(tx, view.id, "stopped", error=error)
+            return
+    definitions.mark(tx, view.id, "building" if view.position == NOWHERE else "resuming", error=view.error)
+
+
+def _groups_in_order(views: Sequence[Definition]) -> list[str]:
+    """The groups so that each comes after those whose views it reads; the default one is first."""
+    by_id = {view.id: view for view in views}
+    needs = {
+        view.group: {
+            by_id[read.id].group
+            for other in views
+            if other.group == view.group
+            for read in other.reads
+            if read.kind == "view" and read.id in by_id
+        }
+        - {view.group}
+        for view in views
+    }
+    order: list[str] = []
+    waiting = sorted(needs, key=lambda group: (group != DEFAULT_GROUP, group))
+    while waiting:
+        ready = [group for group in waiting if needs[group] <= set(order)] or waiting[:1]
+        order += ready
+        waiting = [group for group in waiting if group not in ready]
+    return order
+
+
+def _left_behind(view: Definition, live: Sequence[Definition]) -> bool:
+    """Whether a replacement was ready, and the others have gone on without it."""
+    return not view.current and view.position < max(other.position for other in live)
+
+
+def _by_position(views: Sequence[Definition]) -> list[list[Definition]]:
+    """Views that stand together, those furthest ahead first; replacements stand alone."""
+    found: dict[tuple[int, int], list[Definition]] = {}
+    for view in views:
+        found.setdefault((-view.position, 0 if view.current else view.id), []).append(view)
+    return [found[key] for key in sorted(found)]

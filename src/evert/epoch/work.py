@@ -1,0 +1,38 @@
+"""What an epoch is to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from evert.epoch.replacing import Switch
+from evert.views.definition import Definition
+
+
+@dataclass(frozen=True)
+class Work:
+    """Views that stand at one position, and the position they go to.
+
+    `joins`: they become visible with this commit, and if they are built from nothing they are fed the views
+    they read, which they have not seen before, whole. `switches`: replacements among the views that take
+    their places with this commit. `forgets`: for topics, by id, the position up to which their events are
+    taken back.
+    """
+
+    views: tuple[Definition, ...]
+    upto: int
+    joins: bool = False
+    switches: tuple[Switch, ...] = ()
+    forgets: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def group(self) -> str:
+        return self.views[0].group
+
+    @property
+    def after(self) -> int:
+        return self.views[0].position
+
+    @property
+    def building(self) -> bool:
+        return self.views[0].state == "building"

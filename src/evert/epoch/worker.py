@@ -1,0 +1,252 @@
+"""What runs inside Spark's Python workers: scan, pack and kernel.
+
+    scan ──> [Spark: expressions] ──> pack ══ exchange ══> kernel ──> [Spark: expressions] ──> pack ══ ...
+
+A scan and a kernel give *wide* rows: one nullable struct column for each source, one of which is set, and
+the columns of a cell for what only passes through. A pack takes the structs that Spark made of them, one
+column for each edge, and gives cells.
+"""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from zlib import crc32
+
+import pyarrow as pa
+
+from evert.delta import DataError, Operator
+from evert.epoch.cells import CELL, MOST_ROWS, RECEIPT, Cell, from_blob, read_cells, split, to_batch, to_blob
+from evert.epoch.receipt import Manifest, Published, Receipt
+from evert.log.files import sync
+from evert.trace import NodeState, RunCache, RunWriter
+
+FOLDER, EPOCH = "evert.folder", "evert.epoch"
+INLINE = 256 << 10
+"""A published delta of more bytes than this is written to a file by the task itself."""
+
+SETTLING = 8
+"""In how many of its first tasks a worker process sets aside what it has loaded."""
+
+_runs = RunCache()
+_tasks = count()
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A column of structs on its way to a port of a node."""
+
+    column: str
+    node: int
+    port: int
+    operator: Operator
+    many: bool
+
+
+@dataclass(frozen=True)
+class Member:
+    """A node of a level; `source` names the struct column of its delta if anything consumes it."""
+
+    node: int
+    view: str
+    operator: Operator
+    source: str | None
+    names: tuple[str, ...]
+
+
+def scan(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The wide rows that the driver left in a file."""
+    _settle()
+    for _ in batches:
+        pass
+    folder, epoch = _place()
+    with pa.memory_map(str(Path(folder, f"{epoch}input.arrow"))) as file, pa.ipc.open_stream(file) as stream:
+        yield from stream
+
+
+def pack(
+    batches: Iterable[pa.RecordBatch], edges: Sequence[Edge], shards: int, bits: int
+) -> Iterator[pa.RecordBatch]:
+    """Structs to cells: each edge's rows prepared by their node's operator and split by shard."""
+    _settle()
+    for batch in batches:
+        cells = list(read_cells([batch])) if "blob" in batch.schema.names else []
+        for edge in edges:
+            rows = _unwrapped(batch.column(edge.column), edge.many)
+            if rows is None:
+                continue
+            prepared = edge.operator.prepare(edge.port, rows, bits)
+            if prepared.num_rows:
+                for shard, piece in split(prepared, shards):
+                    cells.append(Cell(shard, edge.node, edge.port, to_blob(piece)))
+        if cells:
+            yield to_batch(cells)
+
+
+def kernel(
+    batches: Iterable[pa.RecordBatch], members: Sequence[Member], level: int, schema: pa.Schema | None
+) -> Iterator[pa.RecordBatch]:
+    """All nodes of a level, for one shard. `schema` is that of the wide rows; None at the last level."""
+    from pyspark import TaskContext
+
+    _settle()
+    task = TaskContext.get()
+    shard, attempt = task.partitionId(), task.taskAttemptId()
+    here = {member.node for member in members}
+    cells: dict[int, dict[int, list[pa.Table]]] = defaultdict(lambda: defaultdict(list))
+    passing: list[Cell] = []
+    for cell in read_cells(batches):
+        if cell.node in here:
+            cells[cell.node][cell.port].append(from_blob(cell.blob))
+        else:
+            passing.append(cell)
+    folder, epoch = _place()
+    manifest = Manifest.load(folder, epoch, shard)
+    work = _Work(manifest, shard, f"{epoch}{level}-{shard}-{attempt}")
+    for member in members:
+        for piece in work.apply(member, cells.pop(member.node, {})):
+            if schema is not None and member.source is not None:
+                yield from _wide(piece, member.source, schema)
+    receipts = work.finish()
+    if schema is None:
+        for cell in passing:
+            receipts += pickle.loads(cell.blob)
+        yield to_batch([Cell(shard, RECEIPT, 0, pickle.dumps(receipts))])
+    else:
+        yield _widened(to_batch([*passing, Cell(shard, RECEIPT, 0, pickle.dumps(receipts))]), schema)
+
+
+class _Work:
+    """One task's work: its nodes' states, one file for all the runs they write, and their receipts."""
+
+    def __init__(self, manifest: Manifest, shard: int, name: str) -> None:
+        self._manifest = manifest
+        self._shard = shard
+        self._name = name
+        self._folder = Path(manifest.folder)
+        self._writer = RunWriter(self._folder, f"{name}.arrow")
+        self._receipts: list[Receipt] = []
+
+    def apply(self, member: Member, ports: Mapping[int, list[pa.Table]]) -> Iterator[pa.Table]:
+        runs = self._manifest.nodes[member.node]
+        if not ports and not runs.first and not getattr(member.operator, "replace", False):
+            return
+        begun = time.perf_counter()
+        deltas = [
+            pa.concat_tables(ports[port]).combine_chunks() if port in ports else None
+            for port in range(len(member.operator.inputs))
+        ]
+        state = NodeState(
+            shard=self._shard,
+            first=runs.first,
+            runs=runs.runs,
+            writer=self._writer,
+            cache=_runs,
+            folder=self._folder,
+            bits=self._manifest.bits,
+        )
+        given = 0
+        try:
+            for piece in member.operator.apply(deltas, state):
+                given += piece.num_rows
+                yield piece
+        except DataError as error:
+            raise DataError(f"[view {member.view}] {error}") from error
+        self._receipts.append(
+            Receipt(
+                node=member.node,
+                shard=self._shard,
+                taken=sum(delta.num_rows for delta in deltas if delta is not None),
+                given=given,
+                added=tuple(state.added),
+                removed=tuple(state.removed),
+                published=tuple(self._publish(member, table) for table in state.published if table.num_rows),
+                seconds=time.perf_counter() - begun,
+            )
+        )
+
+    def _publish(self, member: Member, delta: pa.Table) -> Published:
+        columns = [f"c{i}" for i in range(len(member.names))]
+        blob = to_blob(delta.select([*columns, "__w"]).rename_columns([*member.names, "__w"]))
+        checksum = crc32(blob)
+        if blob.size <= INLINE:
+            return Published(delta.num_rows, blob.size, checksum, blob.to_pybytes(), None)
+        file = f"{self._name}-{member.node}.changes"
+        with pa.OSFile(str(self._folder / file), "wb") as sink:
+            sink.write(blob)
+        sync(self._folder / file)
+        return Published(delta.num_rows, blob.size, checksum, None, file)
+
+    def finish(self) -> list[Receipt]:
+        """The receipts, once everything they name is on the disk."""
+        self._writer.close()
+        known = [run for node in self._manifest.nodes.values() for runs in node.runs.values() for run in runs]
+        added = [run for receipt in self._receipts for _, run in receipt.added]
+        _runs.keep({(run.file, run.start) for run in [*known, *added]})
+        return self._receipts
+
+
+def _settle() -> None:
+    """Take what is loaded out of the garbage collector's sight.
+
+    Spark's daemon collects garbage after every task, and walks through all modules to do it: 30 ms a task.
+    """
+    if next(_tasks) < SETTLING:
+        gc.freeze()
+
+
+def _place() -> tuple[str, str]:
+    from pyspark import TaskContext
+
+    task = TaskContext.get()
+    return task.getLocalProperty(FOLDER), task.getLocalProperty(EPOCH)
+
+
+def _unwrapped(column: pa.Array, many: bool) -> pa.Table | None:
+    """The rows of an edge's column: its structs that are not NULL, or those in its lists."""
+    if many:
+        column = column.flatten()
+    if column.null_count == len(column):
+        return None
+    if column.null_count:
+        column = column.drop_null()
+    return pa.Table.from_batches([pa.RecordBatch.from_struct_array(column)])
+
+
+def _wide(delta: pa.Table, source: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """A delta as rows of the wide schema, in batches that are not too large."""
+    kind = schema.field(source).type
+    for batch in delta.combine_chunks().to_batches(max_chunksize=MOST_ROWS):
+        columns = [batch.column(field.name).cast(field.type) for field in kind]
+        struct = pa.StructArray.from_arrays(columns, fields=list(kind))
+        yield _widened(pa.RecordBatch.from_arrays([struct], names=[source]), schema)
+
+
+def _widened(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    there = set(batch.schema.names)
+    columns = [
+        batch.column(field.name) if field.name in there else pa.nulls(batch.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def wide_schema(sources: Mapping[str, pa.Schema]) -> pa.Schema:
+    """One nullable struct for each source, with its weight, and the columns of a cell."""
+    weighted = {
+        name: pa.struct([*(field.with_nullable(True) for field in columns), pa.field("__w", pa.int64())])
+        for name, columns in sources.items()
+    }
+    return pa.schema([*(pa.field(name, kind) for name, kind in weighted.items()), *CELL])
+
+
+def wide_table(rows: Mapping[str, pa.Table], schema: pa.Schema) -> pa.Table:
+    """Deltas of several sources as wide rows."""
+    batches = [b for name, delta in rows.items() for b in _wide(delta, name, schema)]
+    return pa.Table.from_batches(batches, schema)

@@ -1,0 +1,114 @@
+"""What a view is made of: leaves it reads, nodes that keep state, and stateless chains between them.
+
+    leaf ──chain──> node ──chain──> node ──chain──> output
+
+A source (a leaf or a node) gives rows of a struct `c0 ... cN, __w`; a chain turns such a row into the rows that
+one port of the next node takes. Nothing here knows Spark: what a chain builds is opaque.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from evert.delta.operator import Operator
+
+LeafKind = Literal["stream", "table", "view", "constant", "query"]
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """A relation that a view reads: `t<topic id>`, `v<name>`, or `k<n>` for constants of the query itself.
+
+    A view that is recomputed is fed by the leaf `q<n>`, its query's whole result.
+
+    A constant has its `rows` (columns `c0 ...` and `__w`), which it gives once, in the first epoch.
+    """
+
+    id: str
+    kind: LeafKind
+    name: str
+    schema: pa.Schema
+    rows: pa.Table | None = None
+    used: tuple[str, ...] | None = None
+    """The columns on which the view's rows depend, and perhaps others; None if that is not known."""
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """Stateless work from a source to a port.
+
+    `build` takes a Catalyst attribute of type `struct<c0 ... cN, __w>` that holds a row of the source, and gives
+    an expression of type `struct<c0 ... cM, __w>` that is NULL when the row is filtered out, or, if `many`, an
+    array of such structs without NULLs in it. It must be evaluated for rows that are not NULL only.
+    """
+
+    source: str
+    many: bool
+    build: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A stateful operator, and for each of its ports the chains that lead into it.
+
+    Nodes of equal `fingerprint` keep equal state, whatever view they are of.
+    """
+
+    id: str
+    operator: Operator
+    ports: tuple[tuple[Chain, ...], ...]
+    kind: str
+    detail: str
+    append_only: bool
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class ExplainLine:
+    """One line of the drawn plan; `depth` is 0 for the output."""
+
+    depth: int
+    text: str
+    node: str | None = None
+
+    def __str__(self) -> str:
+        return "  " * self.depth + self.text
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How a view is kept: its nodes from the leaves up, the last being the output.
+
+    `reads` are the relations that the query names; `leaves` those whose rows it needs, with its constants.
+    If `recomputes` gives a reason, there is only the output node, whose port has no chain: it takes the whole
+    content of `frame(session)` each time, on a session where the relations hold their data.
+    """
+
+    reads: tuple[Leaf, ...]
+    leaves: tuple[Leaf, ...]
+    nodes: tuple[Node, ...]
+    columns: pa.Schema
+    key: tuple[str, ...] | None
+    recomputes: str | None
+    fingerprint: str
+    explain: tuple[ExplainLine, ...]
+    frame: Callable[[SparkSession], DataFrame]
+
+    @property
+    def output(self) -> Node:
+        return self.nodes[-1]
+
+    @property
+    def append_only(self) -> bool:
+        """No row of the view is ever retracted."""
+        return self.output.append_only
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.explain))

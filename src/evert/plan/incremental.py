@@ -1,0 +1,227 @@
+"""Shapes into nodes: what keeps state becomes a node, what does not becomes steps of the chains between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from evert.delta.aggregate import Aggregate as AggregateKernel
+from evert.delta.join import Join as JoinKernel
+from evert.plan.aggregates import describe, split
+from evert.plan.catalyst import Catalyst
+from evert.plan.chains import Each, Pipe, Select, Step, Where
+from evert.plan.explain import Drawing
+from evert.plan.graph import Leaf
+from evert.plan.keys import Keys, through_join, through_project
+from evert.plan.nodes import Nodes, Port
+from evert.plan.tree import (
+    Aggregate,
+    Column,
+    Constant,
+    Expand,
+    Filter,
+    Generate,
+    Join,
+    Project,
+    Read,
+    Recompute,
+    Shape,
+    Term,
+    Union,
+)
+from evert.plan.types import arrow_schema, check_key, kind_of
+
+MOST_CONSTANT_ROWS = 100_000
+"""A RANGE or VALUES of more rows is not kept as a leaf."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A leaf that queries may name, and what is known of its rows."""
+
+    leaf: Leaf
+    key: tuple[str, ...]
+    append_only: bool
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What a shape became: pipes that together give its rows."""
+
+    pipes: tuple[Pipe, ...]
+    columns: tuple[Column, ...]
+    keys: Keys
+    append_only: bool
+    drawing: Drawing
+
+    def step(self, step: Step, columns: tuple[Column, ...], keys: Keys, text: str) -> Flow:
+        pipes = tuple(pipe.then(step) for pipe in self.pipes)
+        drawing = Drawing(text, (self.drawing,)) if text else self.drawing
+        return replace(self, pipes=pipes, columns=columns, keys=keys, drawing=drawing)
+
+
+class Incremental:
+    """Plans shapes of one view into `nodes`."""
+
+    def __init__(self, catalyst: Catalyst, nodes: Nodes, relations: Mapping[str, Relation]) -> None:
+        self._catalyst = catalyst
+        self._nodes = nodes
+        self._relations = relations
+
+    def flow(self, shape: Shape) -> Flow:
+        match shape:
+            case Read():
+                return self._read(shape)
+            case Constant():
+                return self._constant(shape)
+            case Project():
+                return self._project(shape)
+            case Filter():
+                child = self.flow(shape.child)
+                text = f"filter {shape.condition.sql()}"
+                return child.step(Where(shape.condition), child.columns, child.keys, text)
+            case Generate():
+                step = Each(shape.rows, shape.fields, shape.outer, shape.made)
+                made = ", ".join(column.name for column in shape.made)
+                return self.flow(shape.child).step(step, shape.columns, (), f"explode into {made}")
+            case Union():
+                return self._union(shape)
+            case Expand():
+                return self._expand(shape)
+            case Join():
+                return self._join(shape)
+            case Aggregate():
+                return self._aggregate(shape)
+        raise Recompute(f"the operator {type(shape).__name__}")
+
+    def _read(self, shape: Read) -> Flow:
+        relation = self._relations[shape.leaf]
+        leaf = relation.leaf
+        ids = {column.name: column.id for column in shape.columns}
+        keys: Keys = (tuple(ids[name] for name in relation.key),) if relation.key else ()
+        drawing = Drawing(f"{leaf.kind} {leaf.name}")
+        if leaf.kind == "table":
+            source = self._nodes.table(leaf, relation.key)
+            drawing = Drawing(f"upsert by {', '.join(relation.key)}", (drawing,), source)
+        else:
+            source = self._nodes.leaf(leaf)
+        return Flow((Pipe(source, shape.columns),), shape.columns, keys, relation.append_only, drawing)
+
+    def _constant(self, shape: Constant) -> Flow:
+        name = f"k{sum(leaf.kind == 'constant' for leaf in self._nodes.leaves.values())}"
+        kinds = [kind_of(column.term) for column in shape.columns]
+        schema = arrow_schema(kinds)
+        count, rows = self._catalyst.constant_rows(shape.plan, schema, MOST_CONSTANT_ROWS)
+        if rows is None:
+            raise Recompute(f"a constant of {count:,} rows")
+        leaf = Leaf(name, "constant", f"{count} constant row{'' if count == 1 else 's'}", schema, rows)
+        source = self._nodes.leaf(leaf)
+        return Flow((Pipe(source, shape.columns),), shape.columns, (), True, Drawing(leaf.name))
+
+    def _project(self, shape: Project) -> Flow:
+        child = self.flow(shape.child)
+        keys = self._projected(child.keys, shape.columns, shape.terms)
+        computed = [column.name for column, term in self._computed(shape)]
+        text = f"compute {', '.join(computed)}" if computed else ""
+        return child.step(Select(shape.columns, shape.terms), shape.columns, keys, text)
+
+    def _computed(self, shape: Project) -> list[tuple[Column, Term]]:
+        pairs = zip(shape.columns, shape.terms, strict=True)
+        return [(column, term) for column, term in pairs if self._catalyst.attribute_id(term) is None]
+
+    def _projected(self, keys: Keys, columns: tuple[Column, ...], terms: tuple[Term, ...]) -> Keys:
+        if not keys:
+            return ()
+        sources = [self._catalyst.attribute_id(term) for term in terms]
+        return through_project(keys, [(c.id, s) for c, s in zip(columns, sources, strict=True)])
+
+    def _union(self, shape: Union) -> Flow:
+        flows = [self.flow(child) for child in shape.children]
+        pipes = [
+            pipe.then(Select(shape.columns, tuple(column.term for column in flow.columns)))
+            for flow in flows
+            for pipe in flow.pipes
+        ]
+        drawing = Drawing("union all", tuple(flow.drawing for flow in flows))
+        return Flow(tuple(pipes), shape.columns, (), all(flow.append_only for flow in flows), drawing)
+
+    def _expand(self, shape: Expand) -> Flow:
+        child = self.flow(shape.child)
+        pipes = [
+            pipe.then(Select(shape.columns, terms)) for pipe in child.pipes for terms in shape.projections
+        ]
+        drawing = Drawing(f"expand into {len(shape.projections)} rows", (child.drawing,))
+        return Flow(tuple(pipes), shape.columns, (), child.append_only, drawing)
+
+    def _join(self, shape: Join) -> Flow:
+        for left_term, right_term, _ in shape.keys:
+            check_key(kind_of(left_term), "a join")
+            check_key(kind_of(right_term), "a join")
+        left, right = self.flow(shape.left), self.flow(shape.right)
+        left_port, left_columns, left_key = self._side(left, [key[0] for key in shape.keys])
+        right_port, right_columns, right_key = self._side(right, [key[1] for key in shape.keys])
+        null_safe = tuple(key[2] for key in shape.keys)
+        operator = JoinKernel(
+            arrow_schema(left_port.kinds), arrow_schema(right_port.kinds), left_key, right_key, null_safe
+        )
+        append_only = left.append_only and right.append_only
+        detail = shape.text or "every row with every row"
+        spec = [left_key, right_key, null_safe]
+        ports = [left_port, right_port]
+        node = self._nodes.add("join", operator, ports, detail, spec, append_only=append_only)
+        ids = self._catalyst.attribute_id
+        keys = through_join(left.keys, right.keys, [(ids(one), ids(two)) for one, two, _ in shape.keys])
+        pipe = Pipe(node, (*left_columns, *right_columns))
+        if shape.residual is not None:
+            pipe = pipe.then(Where(shape.residual))
+        drawing = Drawing(
+            f"join on {shape.text}" if shape.text else "cross join", (left.drawing, right.drawing)
+        )
+        return Flow((pipe,), shape.columns, keys, append_only, replace(drawing, node=node))
+
+    def _side(self, flow: Flow, keys: list[Term]) -> tuple[Port, tuple[Column, ...], tuple[int, ...]]:
+        """One port of a join: its columns, and after them the keys that are not columns already."""
+        columns = list(flow.columns)
+        terms = [column.term for column in columns]
+        places: dict[int | None, int] = {
+            column.id: place for place, column in reversed(list(enumerate(columns)))
+        }
+        key = []
+        for term in keys:
+            place = places.get(self._catalyst.attribute_id(term))
+            if place is None:
+                place = len(terms)
+                terms.append(term)
+                columns.append(self._catalyst.fresh_column("key", kind_of(term)))
+            key.append(place)
+        return Port(flow.pipes, tuple(terms)), tuple(columns), tuple(key)
+
+    def _aggregate(self, shape: Aggregate) -> Flow:
+        child = self.flow(shape.child)
+        parts = split(self._catalyst, shape, append_only=child.append_only)
+        port = Port(child.pipes, (*shape.keys, *parts.arguments))
+        always = not shape.keys
+        functions = tuple(parts.functions)
+        operator = AggregateKernel(arrow_schema(port.kinds), len(shape.keys), functions, always)
+        spec = [len(shape.keys), [[one.kind, one.argument] for one in functions], always]
+        append_only = child.append_only and not functions and not always
+        detail = describe(shape)
+        node = self._nodes.add("aggregate", operator, [port], detail, spec, append_only=append_only)
+        self._check_results(operator.output, port, parts.raw)
+        finished = Select(
+            (*shape.groups, *(call.result for call in shape.calls)),
+            (*(group.term for group in shape.groups), *parts.finished),
+        )
+        pipe = Pipe(node, (*shape.groups, *parts.raw)).then(finished, Select(shape.columns, shape.results))
+        keys: Keys = (tuple(group.id for group in shape.groups),) if shape.groups else ()
+        keys = self._projected(keys, shape.columns, shape.results)
+        drawing = Drawing(detail if not functions else f"aggregate {detail}", (child.drawing,), node)
+        return Flow((pipe,), shape.columns, keys, append_only, drawing)
+
+    def _check_results(self, output: pa.Schema, port: Port, raw: list[Column]) -> None:
+        """The kernel and the chain above it must agree on the types of the raw results."""
+        expected = arrow_schema([*port.kinds[: len(output) - len(raw)], *(kind_of(one.term) for one in raw)])
+        if output.types != expected.types:
+            raise TypeError(f"the kernel gives {output.types}, the plan expects {expected.types}")

@@ -1,0 +1,136 @@
+"""The leaves and nodes of one view while they are put together; equal nodes become one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from evert.delta.upsert import Upsert
+from evert.plan.catalyst import Catalyst
+from evert.plan.chains import Pipe, builder
+from evert.plan.fingerprints import FORMAT, digest, term_text
+from evert.plan.graph import Chain, Leaf, Node
+from evert.plan.tree import Term
+from evert.plan.types import carried, kind_of, kinds_in
+from evert.schema.types import Atom, Column, DataType, Struct
+
+if TYPE_CHECKING:
+    from evert.delta.operator import Operator
+
+
+_PLACE = re.compile(r"\bc(\d+)\b")
+"""A column of a source in the text of a term; a user's column may look the same, which does no harm."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """Pipes that end in the same columns, and the terms of those that the node takes."""
+
+    pipes: tuple[Pipe, ...]
+    terms: tuple[Term, ...]
+
+    @property
+    def kinds(self) -> tuple[DataType, ...]:
+        return tuple(carried(kind_of(term)) for term in self.terms)
+
+
+@dataclass
+class Nodes:
+    """What a view has so far."""
+
+    catalyst: Catalyst
+    settings: dict[str, str]
+    leaves: dict[str, Leaf] = field(default_factory=dict)
+    nodes: dict[str, Node] = field(default_factory=dict)
+    _sources: dict[str, tuple[str, Any]] = field(default_factory=dict)
+    _used: dict[str, set[int]] = field(default_factory=dict)
+
+    def leaf(self, leaf: Leaf) -> str:
+        """The id of a leaf, which is added if it is new."""
+        if leaf.id not in self.leaves:
+            self.leaves[leaf.id] = leaf
+            self._sources[leaf.id] = leaf_digest(leaf), self._row(kinds_in(leaf.schema))
+        return leaf.id
+
+    def table(self, leaf: Leaf, key: tuple[str, ...]) -> str:
+        """The node that keeps the present rows of a table."""
+        self.leaf(leaf)
+        places = tuple(leaf.schema.names.index(name) for name in key)
+        operator = Upsert(leaf.schema, places)
+        fingerprint = digest([FORMAT, "upsert", self._sources[leaf.id][0], places])
+        chain = Chain(leaf.id, False, lambda attribute: attribute)
+        detail = f"{leaf.name} by {', '.join(key)}"
+        return self._add("upsert", operator, ((chain,),), detail, fingerprint, append_only=False)
+
+    def add(
+        self,
+        kind: str,
+        operator: Operator,
+        ports: Sequence[Port],
+        detail: str,
+        spec: Any,
+        *,
+        append_only: bool,
+    ) -> str:
+        """The id of a node; `spec` is what tells it from others of its kind with the same ports."""
+        chains, texts = [], []
+        for port in ports:
+            made = [self._chain(pipe, port) for pipe in port.pipes]
+            chains.append(tuple(chain for chain, _ in made))
+            texts.append([sorted(text for _, text in made), [one.ddl() for one in port.kinds]])
+        fingerprint = digest([FORMAT, kind, spec, texts, self.settings])
+        return self._add(kind, operator, tuple(chains), detail, fingerprint, append_only=append_only)
+
+    def _chain(self, pipe: Pipe, port: Port) -> tuple[Chain, str]:
+        build = builder(self.catalyst, pipe, port.terms, port.kinds)
+        source, row = self._sources[pipe.source]
+        term = build(row)
+        self._used.setdefault(pipe.source, set()).update(map(int, _PLACE.findall(term.sql())))
+        return Chain(pipe.source, pipe.many, build), digest([source, term_text(term)])
+
+    def read(self) -> tuple[Leaf, ...]:
+        """The leaves, with the columns that the view's rows depend on; a table's rows depend on all."""
+        found = []
+        for leaf in self.leaves.values():
+            places = self._used.get(leaf.id, set())
+            used = tuple(name for place, name in enumerate(leaf.schema.names) if place in places)
+            found.append(leaf if leaf.kind == "table" else replace(leaf, used=used))
+        return tuple(found)
+
+    def _add(
+        self,
+        kind: str,
+        operator: Operator,
+        ports: tuple[tuple[Chain, ...], ...],
+        detail: str,
+        fingerprint: str,
+        *,
+        append_only: bool,
+    ) -> str:
+        for node in self.nodes.values():
+            if node.fingerprint == fingerprint:
+                return node.id
+        name = f"n{len(self.nodes)}"
+        self.nodes[name] = Node(name, operator, ports, kind, detail, append_only, fingerprint)
+        self._sources[name] = fingerprint, self._row(kinds_in(operator.output))
+        return name
+
+    def _row(self, kinds: Sequence[DataType]) -> Any:
+        """An attribute that stands for a row of a source."""
+        columns = [Column(f"c{place}", kind) for place, kind in enumerate(kinds)]
+        row = Struct((*columns, Column("__w", Atom("BIGINT"))))
+        return self.catalyst.fresh_column("s", row).term
+
+
+def leaf_digest(leaf: Leaf) -> str:
+    """What tells the content of a leaf from that of others."""
+    if leaf.rows is None:
+        return digest([leaf.kind, leaf.id, [[one.name, str(one.type)] for one in leaf.schema]])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, leaf.rows.schema) as writer:
+        writer.write_table(leaf.rows)
+    return digest([leaf.kind, sink.getvalue().to_pybytes().hex()])

@@ -1,0 +1,215 @@
+"""From a query to a plan: refused, kept incrementally, or recomputed with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from evert.delta.output import Output
+from evert.errors import BadQuery, BadSchema
+from evert.plan.catalyst import Catalyst
+from evert.plan.explain import Drawing
+from evert.plan.fingerprints import FORMAT, digest, plan_text
+from evert.plan.graph import Leaf, LeafKind, Node, Plan
+from evert.plan.incremental import Flow, Incremental, Relation
+from evert.plan.nodes import Nodes, Port, leaf_digest
+from evert.plan.reading import Reader
+from evert.plan.refuse import check, spark_words
+from evert.plan.tree import Recompute
+from evert.plan.types import ddl, kind_of, kinds_in, named_schema
+from evert.schema.schema import check_names
+from evert.schema.types import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_SETTINGS = (
+    "spark.sql.ansi.enabled",
+    "spark.sql.caseSensitive",
+    "spark.sql.legacy.timeParserPolicy",
+    "spark.sql.mapKeyDedupPolicy",
+    "spark.sql.session.timeZone",
+    "spark.sql.storeAssignmentPolicy",
+)
+"""Settings of a session that change what a query means."""
+
+
+class Planner:
+    """Plans queries over the relations registered with it.
+
+    It works beside the session it is given, on placeholders without rows; the session itself is not touched.
+    """
+
+    def __init__(self, session: SparkSession) -> None:
+        self.catalyst = Catalyst.planning(session)
+        conf = self.catalyst.session.conf
+        self._settings = {name: str(conf.get(name)) for name in _SETTINGS}
+        self._relations: dict[str, Relation] = {}
+        self._placeholders: dict[int, str] = {}
+
+    def register(
+        self, name: str, kind: LeafKind, schema: pa.Schema, id: str, key: tuple[str, ...], append_only: bool
+    ) -> None:
+        """Let queries name a relation; a second one of the same name takes its place."""
+        placeholder = self.catalyst.placeholder(name, ddl(schema.names, kinds_in(schema)))
+        self._relations[id] = Relation(Leaf(id, kind, name, schema), key, append_only)
+        self._placeholders[placeholder] = id
+
+    def forget(self, name: str) -> None:
+        """Queries can no longer name this relation."""
+        gone = {id for id, relation in self._relations.items() if relation.leaf.name.lower() == name.lower()}
+        self._relations = {id: one for id, one in self._relations.items() if id not in gone}
+        self._placeholders = {one: id for one, id in self._placeholders.items() if id not in gone}
+        self.catalyst.forget(name)
+
+    def plan(
+        self,
+        query: str | Callable[[SparkSession], DataFrame],
+        *,
+        key: Sequence[str] | None = None,
+        name: str = "view",
+    ) -> Plan:
+        """How the view of this query is kept; raises BadQuery, UnknownRelation or BadSchema if it cannot be."""
+        # Expressions read settings when they are made, and PySpark leaves whatever session it used last active.
+        with self.catalyst.active():
+            return self._plan(query, key)
+
+    def _plan(self, query: str | Callable[[SparkSession], DataFrame], key: Sequence[str] | None) -> Plan:
+        with spark_words([relation.leaf.name for relation in self._relations.values()]):
+            analysed = self.catalyst.analysed(run(query, self.catalyst.session))
+        found = check(self.catalyst, analysed, self._placeholders)
+        reads = tuple(self._relations[self._placeholders[one]].leaf for one in found)
+        columns = self._columns(analysed)
+        view = _View(query, analysed, reads, columns, _places(key, columns))
+        try:
+            return self._incremental(view)
+        except Recompute as reason:
+            return self._recomputed(view, str(reason))
+        except Catalyst.failures() as error:
+            return self._recomputed(view, f"a plan that Evert cannot read ({type(error).__name__})")
+
+    def _columns(self, analysed: Any) -> pa.Schema:
+        attributes = self.catalyst.items(analysed.output())
+        kinds = []
+        for attribute in attributes:
+            try:
+                kinds.append(kind_of(attribute))
+            except Recompute as reason:
+                raise BadSchema(
+                    f"the column {attribute.name()} cannot be kept: {reason}", hint="CAST it to another type"
+                ) from None
+        names = [attribute.name() for attribute in attributes]
+        check_names(Column(name, kind) for name, kind in zip(names, kinds, strict=True))
+        return named_schema(names, kinds)
+
+    def _incremental(self, view: _View) -> Plan:
+        catalyst = self.catalyst
+        optimised = catalyst.optimise(view.analysed)
+        shape = Reader(catalyst, self._placeholders).read(optimised)
+        _check_expressions(catalyst.classes(optimised))
+        nodes = Nodes(catalyst, self._settings)
+        flow = Incremental(catalyst, nodes, self._relations).flow(shape)
+        key = _derived(flow) if view.key is None else view.key
+        declared = view.key is not None
+        operator = Output(view.columns, key, declared, False)
+        port = Port(flow.pipes, tuple(column.term for column in flow.columns))
+        nodes.add("output", operator, [port], "", [key, declared], append_only=flow.append_only)
+        return view.plan(nodes.read(), tuple(nodes.nodes.values()), flow.drawing, key)
+
+    def _recomputed(self, view: _View, reason: str) -> Plan:
+        operator = Output(view.columns, view.key, view.key is not None, True)
+        meaning = [
+            view.query if isinstance(view.query, str) else plan_text(view.analysed),
+            self.catalyst.constants(view.analysed),
+            sorted(leaf_digest(leaf) for leaf in view.reads),
+        ]
+        fingerprint = digest([FORMAT, "recompute", meaning, view.key, self._settings])
+        detail = f"recomputed: {reason}"
+        node = Node("n0", operator, ((),), "output", detail, False, fingerprint)
+        drawing = Drawing(detail, tuple(Drawing(f"{leaf.kind} {leaf.name}") for leaf in view.reads))
+        return view.plan(view.reads, (node,), drawing, view.key, reason)
+
+
+@dataclass(frozen=True)
+class _View:
+    """What is known of a view before it is planned; `key` is where the columns of the declared key are."""
+
+    query: str | Callable[[SparkSession], DataFrame]
+    analysed: Any
+    reads: tuple[Leaf, ...]
+    columns: pa.Schema
+    key: tuple[int, ...] | None
+
+    def plan(
+        self,
+        leaves: tuple[Leaf, ...],
+        nodes: tuple[Node, ...],
+        drawing: Drawing,
+        key: tuple[int, ...] | None,
+        reason: str | None = None,
+    ) -> Plan:
+        names = None if key is None else tuple(self.columns.names[place] for place in key)
+        headline = f"view of {', '.join(self.columns.names)}" + (f", key {', '.join(names)}" if names else "")
+        output = nodes[-1]
+        return Plan(
+            self.reads,
+            leaves,
+            nodes,
+            self.columns,
+            names,
+            reason,
+            output.fingerprint,
+            tuple(Drawing(headline, (drawing,), output.id).lines()),
+            lambda session: run(self.query, session),
+        )
+
+
+def run(query: str | Callable[[SparkSession], DataFrame], session: SparkSession) -> DataFrame:
+    """The plain DataFrame of a user's query, on a session that has the relations it names."""
+    if isinstance(query, str):
+        return Catalyst(session).query(query)
+    with Catalyst(session).active():
+        frame = query(session)
+    if not isinstance(frame, type(session.range(0))):
+        raise BadQuery("the view's function gave no DataFrame", hint="return spark.table(...)....")
+    return frame
+
+
+def _check_expressions(found: list[dict[str, Any]]) -> None:
+    names = {one["class"] for one in found}
+    if "PythonUDAF" in names:
+        raise Recompute("an aggregate function in Python")
+    if "PythonUDF" in names:
+        raise Recompute("a Python UDF")
+    if any(name.endswith("Subquery") and name != "SubqueryAlias" for name in names):
+        raise Recompute("a scalar subquery")
+
+
+def _places(key: Sequence[str] | None, columns: pa.Schema) -> tuple[int, ...] | None:
+    """Where the columns of a declared key are."""
+    if key is None:
+        return None
+    folded = [name.lower() for name in columns.names]
+    for name in key:
+        if name.lower() not in folded:
+            raise BadQuery(
+                f"the key names {name!r}, which is no column of the view",
+                hint="the columns are " + ", ".join(columns.names),
+                column=name,
+            )
+    if not key:
+        raise BadQuery(
+            "the key has no columns", hint="leave key out, or name the columns that tell rows apart"
+        )
+    return tuple(folded.index(name.lower()) for name in key)
+
+
+def _derived(flow: Flow) -> tuple[int, ...] | None:
+    places = {column.id: place for place, column in reversed(list(enumerate(flow.columns)))}
+    for key in flow.keys:
+        if all(column in places for column in key):
+            return tuple(places[column] for column in key)
+    return None

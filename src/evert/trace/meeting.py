@@ -1,0 +1,41 @@
+"""Where two sorted lists of hashes meet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+PAIRS = 1 << 20
+
+
+def meeting(
+    left: np.ndarray, right: np.ndarray, most: int = PAIRS
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """All pairs of places with equal values in two sorted lists, at most so many at a time.
+
+    The shorter list is looked up in the longer one, so few pages of a large run are touched.
+
+    >>> [(a.tolist(), b.tolist()) for a, b in meeting(np.array([1, 3, 3]), np.array([0, 3, 4, 5]))]
+    [([1, 2], [1, 1])]
+    """
+    if len(left) > len(right):
+        for second, first in meeting(right, left, most):
+            yield first, second
+        return
+    low = np.searchsorted(right, left, "left")
+    inside = np.flatnonzero(low < len(right))
+    hits = inside[right[low[inside]] == left[inside]]
+    if not len(hits):
+        return
+    low = low[hits]
+    counts = np.searchsorted(right, left[hits], "right") - low
+    ends = np.cumsum(counts)
+    for start in range(0, int(ends[-1]), most):
+        stop = min(start + most, int(ends[-1]))
+        first, last = np.searchsorted(ends, [start, stop - 1], "right")
+        part = slice(first, last + 1)
+        before = ends[part] - counts[part]
+        taken = np.minimum(ends[part], stop) - np.maximum(before, start)
+        number = np.arange(start, stop) + np.repeat(low[part] - before, taken)
+        yield np.repeat(hits[part], taken), number

@@ -1,0 +1,75 @@
+"""What a kernel sees of its node: the traces of one shard in one epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from evert.trace.consolidate import joined, sorted_by_hash
+from evert.trace.runs import RunCache, RunWriter, Stored
+from evert.trace.trace import PIECE_BYTES, Layout, Trace, how_many, merge
+
+
+class NodeState:
+    """The state of one node in one shard and epoch, and what the epoch does to it.
+
+    A trace shows the state before the epoch, whatever has been written meanwhile. `added` and `removed` are
+    for the commit: until it, the new runs belong to nobody. Ids must be given in the order of `added`,
+    because a run with a higher id is newer.
+    """
+
+    def __init__(
+        self,
+        *,
+        shard: int,
+        first: bool,
+        runs: Mapping[str, Sequence[Stored]],
+        writer: RunWriter,
+        cache: RunCache,
+        folder: Path,
+        bits: int = 64,
+    ) -> None:
+        self.shard = shard
+        self.first = first
+        self.bits = bits
+        self.added: list[tuple[str, Stored]] = []
+        self.removed: list[int] = []
+        self.published: list[pa.Table] = []
+        self._runs = runs
+        self._writer = writer
+        self._cache = cache
+        self._folder = folder
+
+    def trace(self, name: str, layout: Layout) -> Trace:
+        """The trace as the last commit left it."""
+        return Trace(layout, [self._cache.open(self._folder, stored) for stored in self._runs.get(name, ())])
+
+    def write(self, name: str, layout: Layout, rows: pa.Table) -> None:
+        """Add rows (columns of the trace with `__h`) as a new run, merged with older ones as tiers ask.
+
+        A second write to the same trace is a newer run of its own. A latest trace wants each key once.
+        """
+        if not rows.num_rows:
+            return
+        stored = self._runs.get(name, ())
+        again = any(written == name for written, _ in self.added)
+        count = 0 if again else how_many(rows.num_rows, [run.rows for run in stored])
+        older = [self._cache.open(self._folder, run).table for run in stored[:count]]
+        bottom = not again and count == len(stored)
+        merged = merge(layout, [sorted_by_hash(joined([rows])), *older], bottom=bottom, bits=self.bits)
+        self.removed.extend(run.id for run in stored[:count])
+        for piece in _pieces(merged):
+            self.added.append((name, self._writer.add(piece)))
+
+    def publish(self, delta: pa.Table) -> None:
+        """The change of the view's rows in this epoch."""
+        self.published.append(delta)
+
+
+def _pieces(table: pa.Table) -> Iterator[pa.Table]:
+    """The table in parts that fit one chunk each; nothing for an empty table."""
+    step = max(1, table.num_rows * PIECE_BYTES // max(1, table.nbytes))
+    for start in range(0, table.num_rows, step):
+        yield table.slice(start, step)

@@ -1,0 +1,205 @@
+"""A trace: the state of one node in one shard, as the sum of its runs or as the newest row of each key.
+
+layout        what the runs say together
+───────────   ──────────────────────────────────────────────────────────────────
+bag           a row's weight is the sum of its weights in all runs
+latest        a key's row is the one in the newest run; `__gone` marks a removal
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from evert.trace.arrays import arrays_of, one_chunk, take, take_rows
+from evert.trace.consolidate import GONE, HASH, hashes_of, joined, sorted_by_hash, summed
+from evert.trace.grouping import grouped
+from evert.trace.keys import same_rows
+from evert.trace.meeting import meeting
+from evert.trace.runs import Run
+
+FACTOR = 4
+BASE = 4096
+PIECE_BYTES = 512 << 20
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a trace is read: its key columns, and whether its rows add up or replace each other.
+
+    `schema`, the columns as they are written but without `__h`, is what a trace without runs shows; if it is
+    not given, such a trace has no columns.
+    """
+
+    key: tuple[str, ...]
+    latest: bool = False
+    schema: pa.Schema | None = None
+
+    def empty(self) -> pa.Table:
+        if self.schema is None:
+            return pa.table({HASH: pa.array([], pa.uint64())})
+        return pa.schema([pa.field(HASH, pa.uint64()), *self.schema]).empty_table()
+
+
+class Trace:
+    """The runs of one trace in one shard, the newest first."""
+
+    def __init__(self, layout: Layout, runs: Sequence[Run]) -> None:
+        self.layout = layout
+        self.runs = tuple(runs)
+
+    def matches(
+        self, hashes: np.ndarray, keys: Sequence[pa.Array]
+    ) -> Iterator[tuple[np.ndarray, Run, np.ndarray]]:
+        """All stored rows that have the key of a needle: (places of needles, run, places of its rows).
+
+        Needles may repeat and come in any order; pairs come in the order of the hash. A run with very many
+        pairs comes in several pieces, one without any does not come.
+        """
+        plain = [one_chunk(key) for key in keys]
+        order = np.argsort(hashes)
+        ordered = hashes[order]
+        for run in self.runs:
+            for needles, rows in self._pairs(order, ordered, plain, run):
+                yield needles, run, rows
+
+    def newest(self, hashes: np.ndarray, keys: Sequence[pa.Array]) -> tuple[np.ndarray, pa.Table]:
+        """Which needles have a row, and their rows: as many as were found, in the order of the needles.
+
+        For latest traces; the needles are unique. A row that is gone is not found, and `__gone` not shown.
+        """
+        plain = [one_chunk(key) for key in keys]
+        open_needles = np.argsort(hashes)
+        found, decided = np.zeros(len(hashes), np.bool_), np.zeros(len(hashes), np.bool_)
+        owners: list[np.ndarray] = []
+        parts = [self._nothing()]
+        for run in self.runs:
+            for needles, rows in self._pairs(open_needles, hashes[open_needles], plain, run):
+                decided[needles] = True
+                here = ~gone_at(run, rows)
+                found[needles[here]] = True
+                owners.append(needles[here])
+                parts.append(take_rows(shown(run.table), rows[here]))
+            open_needles = open_needles[~decided[open_needles]]
+        if not found.any():
+            return found, parts[0]
+        return found, take_rows(joined(parts), np.argsort(np.concatenate(owners)))
+
+    def rows(self) -> pa.Table:
+        """The whole content, sorted by `__h`: rows with weights, or the newest row of each key."""
+        if not self.runs:
+            return self._nothing()
+        if len(self.runs) == 1:
+            only = self.runs[0].table
+            return shown(without_gone(only)) if self.layout.latest else only
+        return shown(merge(self.layout, [run.table for run in self.runs], bottom=True))
+
+    def choose_merge(self, rows: int) -> int:
+        """How many of the newest runs to merge with a new run of so many rows."""
+        return how_many(rows, [run.rows for run in self.runs])
+
+    def _pairs(
+        self, order: np.ndarray, ordered: np.ndarray, keys: Sequence[pa.Array], run: Run
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        stored = [run.column(name) for name in self.layout.key]
+        for places, rows in meeting(ordered, run.hashes):
+            needles = order[places]
+            equal = same_rows(keys, needles, stored, rows)
+            if not equal.all():
+                needles, rows = needles[equal], rows[equal]
+            if len(needles):
+                yield needles, rows
+
+    def _nothing(self) -> pa.Table:
+        return shown(self.runs[0].table.slice(0, 0) if self.runs else self.layout.empty())
+
+
+def merge(layout: Layout, tables: Sequence[pa.Table], *, bottom: bool, bits: int = 64) -> pa.Table:
+    """What the tables, the newest first, say together, as one table sorted by `__h`.
+
+    bag:    equal rows are summed, and rows that sum to 0 are dropped.
+    latest: the newest row of each key stays; if this is the bottom of the trace, removals are dropped too.
+    Each table is sorted by `__h`, or sorting takes longer. `bits` narrows the hash of whole rows in tests.
+    """
+    pieces = [_merged(layout, part, bottom, bits) for part in _ranges(tables)]
+    return pieces[0] if len(pieces) == 1 else pa.concat_tables(pieces)
+
+
+def how_many(rows: int, sizes: Sequence[int]) -> int:
+    """How many of the newest runs to merge with a new run of so many rows.
+
+    A run's tier is the power of 4 of its rows. Three runs in a row that are not of a higher tier are merged
+    with the new one, and the result is looked at again. So among any run's next three older ones there is
+    one of a higher tier, and a trace has at most three runs for each tier, whatever the sizes were.
+
+    >>> how_many(10, [10, 20]), how_many(10, [10, 20, 30]), how_many(10, [10, 20, 1_000_000])
+    (0, 3, 0)
+    """
+    taken = 0
+    while True:
+        level, end = _tier(rows), taken
+        while end < len(sizes) and _tier(sizes[end]) <= level:
+            end += 1
+        if end - taken < FACTOR - 1:
+            return taken
+        rows += sum(sizes[taken:end])
+        taken = end
+
+
+def without_gone(rows: pa.Table) -> pa.Table:
+    gone = one_chunk(rows.column(GONE))
+    return take_rows(rows, np.flatnonzero(~_flags(gone))) if gone.true_count else rows
+
+
+def shown(rows: pa.Table) -> pa.Table:
+    """The rows as readers see them: those that are gone have been left out, and so is the mark."""
+    return rows.drop_columns([GONE]) if GONE in rows.schema.names else rows
+
+
+def gone_at(run: Run, rows: np.ndarray) -> np.ndarray:
+    return _flags(take(run.column(GONE), rows))
+
+
+def _flags(array: pa.Array) -> np.ndarray:
+    return np.asarray(array.to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _tier(rows: int) -> int:
+    level, rows = 0, rows // BASE
+    while rows:
+        level, rows = level + 1, rows // FACTOR
+    return level
+
+
+def _merged(layout: Layout, tables: Sequence[pa.Table], bottom: bool, bits: int) -> pa.Table:
+    if not layout.latest:
+        return summed(tables, whole_rows=False, stable=True, bits=bits)
+    table = joined(tables)
+    columns = arrays_of(table, layout.key)
+    order, starts = grouped(hashes_of(table), columns, exact=False, whole_rows=True, stable=True, bits=bits)
+    kept = order[starts]
+    if bottom:
+        kept = kept[~_flags(one_chunk(table.column(GONE)))[kept]]
+    return take_rows(table, kept)
+
+
+def _ranges(tables: Sequence[pa.Table]) -> Iterator[Sequence[pa.Table]]:
+    """The tables cut at the same hashes, so that no piece is too large for 32-bit offsets."""
+    size = sum(table.nbytes for table in tables)
+    pieces = size // PIECE_BYTES + 1
+    if pieces == 1:
+        yield tables
+        return
+    tables = [sorted_by_hash(table) for table in tables]
+    hashes = [hashes_of(table) for table in tables]
+    longest = max(hashes, key=len)
+    bounds = longest[np.arange(1, pieces) * len(longest) // pieces]
+    cuts = [[0, *np.searchsorted(found, bounds).tolist(), len(found)] for found in hashes]
+    for piece in range(pieces):
+        yield [
+            table.slice(cut[piece], cut[piece + 1] - cut[piece])
+            for table, cut in zip(tables, cuts, strict=True)
+        ]

@@ -1,0 +1,289 @@
+"""Reading views: a short look at the catalog, then the files that it names, memory mapped.
+
+A look takes the list of a view's runs in one transaction. A run that is gone when it is opened has been merged
+away by a later commit: look again. A run that the catalog still has and that cannot be read is damaged: the
+changelog holds the same rows a second time, so they come from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from evert.catalog import Catalog, Transaction
+from evert.errors import Corrupt, NotReady, Refused, Stopped
+from evert.trace.arrays import take_rows
+from evert.trace.consolidate import consolidate, weights_of
+from evert.trace.keys import hash_rows, same_rows
+from evert.trace.runs import Run, RunCache, Stored
+from evert.trace.trace import Layout, Trace
+from evert.views import changes, definition
+from evert.views.changes import WEIGHT
+from evert.views.definition import Definition
+
+OUTPUT = "output"
+TRACE = "rows"
+FORGET_AFTER = 256
+STOPPED = ("stopped", "resuming")
+"""A view that goes on after it had stopped has no answer until it has caught up with its group."""
+
+_RUNS = (
+    "SELECT r.shard, r.id, r.file, r.start, r.bytes, r.rows, r.checksum FROM nodes n"
+    " JOIN runs r ON r.node = n.id WHERE n.view = ? AND n.name = ? AND r.trace = ?"
+)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one look at the catalog found of a view: its definition, and its runs, newest first."""
+
+    view: Definition
+    runs: tuple[tuple[int, Stored], ...]
+
+    @property
+    def layout(self) -> Layout:
+        names = self.view.schema.names
+        key = range(len(names)) if self.view.key is None else [names.index(name) for name in self.view.key]
+        return Layout(tuple(f"c{i}" for i in key))
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A view's runs by shard, newest first, open; or, where one is damaged, its rows from the changelog."""
+
+    seen: Seen
+    shards: tuple[tuple[Run, ...], ...]
+    instead: pa.Table | None = None
+
+    def weighted(self) -> pa.Table:
+        """Every row once, with its weight as the last column."""
+        view = self.seen.view
+        if self.instead is not None:
+            return self.instead
+        layout = self.seen.layout
+        parts = [surface(Trace(layout, runs).rows(), view.schema) for runs in self.shards]
+        return pa.concat_tables(parts) if parts else weighted_schema(view.schema).empty_table()
+
+
+class _Gone(Exception):
+    """A run could not be opened."""
+
+    def __init__(self, run: int) -> None:
+        self.run = run
+
+
+class Reader:
+    """Reads the views of one database, from any number of threads."""
+
+    def __init__(self, catalog: Catalog, folder: Path, *, bits: int = 64) -> None:
+        self.catalog = catalog
+        self.folder = folder
+        self._bits = bits
+        self._cache = RunCache()
+        self._weights: dict[int, int] = {}
+        self._most = FORGET_AFTER
+
+    def definition(self, name: str) -> Definition:
+        with self.catalog.read() as tx:
+            return definition.find(tx, name)
+
+    def open(self, names: Sequence[str]) -> list[Opened]:
+        """The views as they are in one and the same commit."""
+        return self._open(lambda tx: [look(tx, readable(tx, name)) for name in names])
+
+    def get(self, name: str, key: Sequence[Any]) -> list[dict[str, Any]]:
+        """The rows of a key, through the runs of the one shard that may have it."""
+        needles: list[pa.Array] = []
+        hashes = np.zeros(1, np.uint64)
+
+        def at_key(tx: Transaction) -> list[Seen]:
+            nonlocal needles, hashes
+            view = readable(tx, name)
+            needles = key_arrays(view, key)
+            hashes = hash_rows(needles, 1, self._bits)
+            return [look(tx, view, int(hashes[0] % np.uint64(shards(tx))))]
+
+        (opened,) = self._open(at_key)
+        view = opened.seen.view
+        if opened.instead is not None:
+            return rows_of_key(view, opened.instead, key)
+        found = [
+            take_rows(run.table, rows)
+            for runs in opened.shards
+            for _, run, rows in Trace(opened.seen.layout, runs).matches(hashes, needles)
+        ]
+        if not found:
+            return []
+        rows = pa.concat_tables(found)
+        if rows.num_rows > 1:
+            rows = consolidate(rows)
+        return listed(repeated(surface(rows, view.schema), view.schema))
+
+    def count(self, name: str) -> int:
+        """How many rows there are: the sum of the weights, whatever run they lie in."""
+        (opened,) = self.open([name])
+        if opened.instead is not None:
+            return total(opened.instead)
+        return sum(self._weight(run) for runs in opened.shards for run in runs)
+
+    def _weight(self, run: Run) -> int:
+        """The sum of a run's weights, counted once: a run never changes."""
+        known = self._weights.get(run.stored.id)
+        if known is None:
+            known = self._weights[run.stored.id] = int(np.sum(weights_of(run.table)))
+        return known
+
+    def content(self, view: Definition, upto: int) -> pa.Table:
+        """A view's rows at a position with their weights, from the changelog."""
+        entries = changes.look_again(
+            self.catalog, lambda tx: changes.entries_at(tx, self.folder, view.feed, upto)
+        )
+        return changes.consolidated(view.feed, entries, view.schema)
+
+    def _open(self, look: Callable[[Transaction], list[Seen]]) -> list[Opened]:
+        damaged: set[int] = set()
+        while True:
+            with self.catalog.read() as tx:
+                seen = look(tx)
+            try:
+                return [self._open_one(one, damaged) for one in seen]
+            except _Gone as gone:
+                damaged.add(gone.run)
+
+    def _open_one(self, seen: Seen, damaged: set[int]) -> Opened:
+        if any(stored.id in damaged for _, stored in seen.runs):
+            return Opened(seen, (), self.content(seen.view, seen.view.position))
+        by_shard: dict[int, list[Run]] = {}
+        for shard, stored in seen.runs:
+            by_shard.setdefault(shard, []).append(self._run(stored))
+        return Opened(seen, tuple(tuple(runs) for _, runs in sorted(by_shard.items())))
+
+    def _run(self, stored: Stored) -> Run:
+        try:
+            run = self._cache.open(self.folder, stored)
+        except Corrupt as error:
+            raise _Gone(stored.id) from error
+        if len(self._cache) > self._most:
+            self._forget()
+        return run
+
+    def _forget(self) -> None:
+        """Let go of runs that no view has any more."""
+        with self.catalog.read() as tx:
+            self._cache.keep(file for (file,) in tx.all("SELECT DISTINCT file FROM runs"))
+        self._weights.clear()
+        self._most = max(FORGET_AFTER, 2 * len(self._cache))
+
+
+def look(tx: Transaction, view: Definition, shard: int | None = None) -> Seen:
+    """The runs of a view, or of one shard of it."""
+    sql, values = _RUNS, [view.id, OUTPUT, TRACE]
+    if shard is not None:
+        sql, values = f"{sql} AND r.shard = ?", [*values, shard]
+    rows = tx.all(f"{sql} ORDER BY r.id DESC", *values)
+    return Seen(view, tuple((row[0], Stored(*row[1:])) for row in rows))
+
+
+def readable(tx: Transaction, name: str) -> Definition:
+    """The view, if it has an answer: else `NotReady`, or `Stopped`."""
+    view = definition.find(tx, name)
+    if view.state in STOPPED:
+        raise stopped(view)
+    if view.state == "building" or view.columns is None:
+        raise not_ready(tx, view)
+    return view
+
+
+def stopped(view: Definition) -> Stopped:
+    why = (view.error or {}).get("message") or (view.error or {}).get("error") or "it failed"
+    return Stopped(
+        f"the view {view.name} stopped at {view.position}: {why}",
+        hint=f"correct the cause and call resume(), or define it anew with replace=True; its rows up to there are"
+        f" in at({view.position})",
+        view=view.name,
+        position=view.position,
+    )
+
+
+def not_ready(tx: Transaction, view: Definition) -> NotReady:
+    (head,) = tx.one("SELECT head FROM state") or (0,)
+    return NotReady(
+        f"the view {view.name} is being built (at position {max(view.position, 0)} of {head})",
+        hint="call db.refresh(), or keep views up to date with db.run()",
+        view=view.name,
+    )
+
+
+def shards(tx: Transaction) -> int:
+    row = tx.one("SELECT value FROM engine WHERE name = 'shards'")
+    return 1 if row is None else int(row[0])
+
+
+def key_arrays(view: Definition, key: Sequence[Any]) -> list[pa.Array]:
+    """A key as columns of one row, in the types of the view."""
+    if view.key is None:
+        raise Refused(
+            f"the view {view.name} has no key, so it has no row of a key",
+            hint="declare one with key=, or filter arrow()",
+            view=view.name,
+        )
+    if len(key) != len(view.key):
+        named = ", ".join(view.key) or "no columns"
+        raise Refused(f"the key of {view.name} is {named}, and {len(key)} values were given", view=view.name)
+    arrays = []
+    for name, value in zip(view.key, key, strict=True):
+        try:
+            arrays.append(pa.array([value], view.schema.field(name).type))
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise Refused(
+                f"{value!r} is no value of the key column {name}, a {view.schema.field(name).type}",
+                view=view.name,
+                column=name,
+            ) from error
+    return arrays
+
+
+def rows_of_key(view: Definition, weighted: pa.Table, key: Sequence[Any]) -> list[dict[str, Any]]:
+    """The rows of a key among all rows of a view."""
+    needles = key_arrays(view, key)
+    names = view.key or ()
+    columns = [weighted.column(view.schema.get_field_index(name)).combine_chunks() for name in names]
+    at = np.arange(weighted.num_rows)
+    same = same_rows(columns, at, needles, np.zeros(len(at), np.int64)) if columns else np.ones(len(at), bool)
+    return listed(repeated(take_rows(weighted, np.flatnonzero(same)), view.schema))
+
+
+def weighted_schema(columns: pa.Schema) -> pa.Schema:
+    return pa.schema([*columns, pa.field(WEIGHT, pa.int64())])
+
+
+def surface(rows: pa.Table, columns: pa.Schema) -> pa.Table:
+    """Rows of a trace under the names that the view gives its columns, the weight last."""
+    names = [*(f"c{i}" for i in range(len(columns))), WEIGHT]
+    return pa.Table.from_arrays([rows.column(name) for name in names], schema=weighted_schema(columns))
+
+
+def listed(rows: pa.Table) -> list[dict[str, Any]]:
+    values: list[dict[str, Any]] = rows.to_pylist()
+    return values
+
+
+def repeated(weighted: pa.Table, columns: pa.Schema) -> pa.Table:
+    """The rows as often as their weight says, without it."""
+    weights = weighted.column(weighted.num_columns - 1).to_numpy()
+    rows = pa.Table.from_arrays(weighted.columns[:-1], schema=columns)
+    if (weights < 0).any():
+        raise Corrupt("a row of a view is there less than no times", hint="compare it with db.prove()")
+    if (weights != 1).any():
+        rows = take_rows(rows, np.repeat(np.arange(len(weights)), weights))
+    return rows
+
+
+def total(weighted: pa.Table) -> int:
+    """How many rows there are: the sum of the weights."""
+    return int(np.sum(weighted.column(weighted.num_columns - 1).to_numpy()))

@@ -1,0 +1,137 @@
+"""One row of the table `views`, as Python values."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from typing import Any, Literal
+
+import pyarrow as pa
+
+Kind = Literal["sql", "function"]
+State = Literal["building", "resuming", "live", "stopped", "absent"]
+
+NOWHERE = -1
+"""The position of a view that has no rows yet."""
+
+COLUMNS = (
+    'id, name, folded, replaces, feed, kind, query, options, "group", reads, columns, key, explanation,'
+    " recomputes, fingerprint, cohort, state, position, at, error, created"
+)
+
+
+@dataclass(frozen=True)
+class Options:
+    """The settings of one view. Durations are in microseconds; None means without bound."""
+
+    history: int | None = None
+    interval: int | None = None
+    key: tuple[str, ...] | None = None
+    group: str | None = None
+    """The group that was asked for."""
+    since: int = NOWHERE
+    """The position from which on the view's rows are made by this definition, if it replaced another."""
+    begins: int = NOWHERE
+    """The position from which on its feed is shown, if that is not the feed of the view it replaced."""
+
+    @property
+    def text(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def load(cls, text: str) -> Options:
+        values = json.loads(text)
+        if values.get("key") is not None:
+            values["key"] = tuple(values["key"])
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class Read:
+    """A relation that a view reads: the id of a topic, with the version of its schema, or of a view.
+
+    `columns` are the ones on which the view's rows depend; None if that is not known.
+    """
+
+    kind: Literal["stream", "table", "view"]
+    id: int
+    name: str
+    schema: int = 0
+    columns: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One row of the table `views`."""
+
+    id: int
+    name: str
+    folded: str | None
+    replaces: int | None
+    feed: int
+    kind: Kind
+    query: str
+    options: Options
+    group: str
+    reads: tuple[Read, ...]
+    columns: pa.Schema | None
+    key: tuple[str, ...] | None
+    explanation: str
+    recomputes: str | None
+    fingerprint: str
+    cohort: int
+    state: State
+    position: int
+    at: int
+    error: dict[str, Any] | None = field(hash=False)
+    created: int
+
+    @property
+    def current(self) -> bool:
+        """Whether it has its name, and is not a replacement under construction."""
+        return self.folded is not None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, once they are known."""
+        assert self.columns is not None, f"the view {self.name} is not planned yet"
+        return self.columns
+
+
+def parsed(row: tuple[Any, ...]) -> Definition:
+    """A definition from the columns `COLUMNS`."""
+    (number, name, folded_name, replaces, feed, kind, query, options, group, reads, columns, key) = row[:12]
+    (explanation, recomputes, fingerprint, cohort, state, position, at, error, created) = row[12:]
+    return Definition(
+        id=number,
+        name=name,
+        folded=folded_name,
+        replaces=replaces,
+        feed=feed,
+        kind=kind,
+        query=query,
+        options=Options.load(options),
+        group=group,
+        reads=tuple(_read(**read) for read in json.loads(reads)),
+        columns=None if columns is None else _schema(columns),
+        key=None if key is None else tuple(json.loads(key)),
+        explanation=explanation,
+        recomputes=recomputes,
+        fingerprint=fingerprint,
+        cohort=cohort,
+        state=state,
+        position=position,
+        at=at,
+        error=None if error is None else json.loads(error),
+        created=created,
+    )
+
+
+def _read(columns: list[str] | None = None, **values: Any) -> Read:
+    return Read(**values, columns=None if columns is None else tuple(columns))
+
+
+@lru_cache(maxsize=1024)
+def _schema(data: bytes) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(data))

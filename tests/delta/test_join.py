@@ -1,0 +1,125 @@
+"""An incremental join equals the join of the sums of its inputs."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.delta.harness import Node, canon, count, normal, plus, table, without_zero
+from tests.delta.histories import ANY, BITS, CHANGES, LAW, Bag, relations
+
+from evert.delta import DataError, Join
+
+
+def slow(join: Join, left: Bag, right: Bag) -> Counter[Any]:
+    """Every row with every row."""
+    found: Counter[Any] = Counter()
+    for one, weight in left:
+        for other, times in right:
+            pairs = zip(join.left_key, join.right_key, join.null_safe, strict=True)
+            if all(
+                normal(one[a]) == normal(other[b]) and (safe or one[a] is not None) for a, b, safe in pairs
+            ):
+                found[canon(one + other)] += weight * times
+    return without_zero(found)
+
+
+@st.composite
+def joins(draw: st.DrawFn) -> tuple[Join, Bag, Bag]:
+    keys = draw(st.lists(ANY, max_size=2))
+    sides = []
+    for _ in range(2):
+        more = draw(st.lists(ANY, max_size=1 if keys else 2))
+        schema, pool = draw(relations(st.just(keys + more)))
+        sides.append((schema, pool))
+    safe = tuple(draw(st.booleans()) for _ in keys)
+    places = tuple(range(len(keys)))
+    join = Join(sides[0][0], sides[1][0], places, places, safe)
+    return join, Bag(*sides[0]), Bag(*sides[1])
+
+
+@LAW
+@given(joins(), CHANGES, CHANGES, BITS, st.integers(1, 3), st.booleans())
+def test_any_changes_of_both_sides(
+    sides: tuple[Join, Bag, Bag], lefts: Any, rights: Any, bits: int, pieces: int, restarts: bool
+) -> None:
+    join, left, right = sides
+    with tempfile.TemporaryDirectory() as folder:
+        node = Node(join, Path(folder), bits=bits)
+        sum_: Counter[Any] = Counter()
+        for at in range(max(len(lefts), len(rights))):
+            one = left.change(lefts[at] if at < len(lefts) else [], backwards=at % 2 == 1)
+            other = right.change(rights[at] if at < len(rights) else [])
+            sum_ = plus(sum_, count(node.epoch(one, other, pieces=pieces)))
+            assert sum_ == slow(join, left, right)
+            if restarts:
+                node.restart()
+        big = Node(join, Path(folder) / "big", bits=bits)
+        assert count(big.epoch(left.whole(), right.whole())) == sum_
+
+
+@LAW
+@given(relations(st.lists(ANY, min_size=1, max_size=3)), CHANGES, BITS)
+def test_a_self_join_is_fed_on_both_ports(
+    relation: tuple[pa.Schema, list[Any]], changes: Any, bits: int
+) -> None:
+    schema, pool = relation
+    join = Join(schema, schema, (0,), (0,), (False,))
+    bag = Bag(schema, pool)
+    with tempfile.TemporaryDirectory() as folder:
+        node = Node(join, Path(folder), bits=bits)
+        sum_: Counter[Any] = Counter()
+        for change in changes:
+            delta = bag.change(change)
+            sum_ = plus(sum_, count(node.epoch(delta, delta, pieces=2)))
+            assert sum_ == slow(join, bag, bag)
+
+
+def test_a_large_cross_join_comes_in_pieces(tmp_path: Path) -> None:
+    schema = pa.schema({"a": pa.int64()})
+    join = Join(schema, schema, (), (), ())
+    many = table(schema, [(number,) for number in range(700)], [1] * 700)
+    node = Node(join, tmp_path)
+    node.epoch(many, None)
+    sizes: list[int] = []
+    plain = Join.apply
+
+    def watched(self: Join, deltas: Any, state: Any) -> Any:
+        for piece in plain(self, deltas, state):
+            sizes.append(piece.num_rows)
+            yield piece
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Join, "apply", watched)
+        emitted = node.epoch(None, many)
+    assert emitted.num_rows == 700 * 700
+    assert max(sizes) <= 65536
+    assert min(sizes[:-1]) > 10_000
+    pairs = emitted.column("c0").to_numpy() * 700 + emitted.column("c1").to_numpy()
+    assert (np.sort(pairs) == np.arange(490_000)).all()
+
+
+def test_wide_rows_come_in_smaller_pieces(tmp_path: Path) -> None:
+    schema = pa.schema({"a": pa.string()})
+    join = Join(schema, schema, (), (), ())
+    wide = table(schema, [("x" * 100_000,)], [1])
+    many = table(schema, [(str(number),) for number in range(1000)], [1] * 1000)
+    node = Node(join, tmp_path)
+    node.epoch(wide, None)
+    found = node.epoch(None, many)
+    assert found.num_rows == 1000
+    assert max(chunk.nbytes for chunk in found.column("c0").chunks) <= 17 << 20
+
+
+def test_weights_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    schema = pa.schema({"a": pa.int64()})
+    node = Node(Join(schema, schema, (0,), (0,), (False,)), tmp_path)
+    with pytest.raises(DataError, match="more often than can be counted"):
+        node.epoch(table(schema, [(1,)], [2**40]), table(schema, [(1,)], [2**30]))

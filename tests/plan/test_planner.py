@@ -1,0 +1,127 @@
+"""What becomes a node, what a step of a chain, and what is known of the view."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+
+def kinds(plan):
+    return [node.kind for node in plan.nodes]
+
+
+def test_a_plan_is_drawn_from_the_output_down(planner):
+    plan = planner.plan(
+        "select category, count(*) as n from bid b join auction a on a.id = b.auction where price > 3 group by 1"
+    )
+    assert str(plan).splitlines() == [
+        "view of category, n, key category [n3]",
+        "  aggregate count(1) by category [n2]",
+        "    join on (a.id = b.auction) [n1]",
+        "      filter (((b.price IS NOT NULL) AND (b.price > 3L)) AND (b.auction IS NOT NULL))",
+        "        stream bid",
+        "      filter (a.id IS NOT NULL)",
+        "        upsert by id [n0]",
+        "          table auction",
+    ]
+
+
+def test_stateless_work_needs_the_output_node_only(planner):
+    plan = planner.plan("select upper(tag) as t from bid lateral view explode(tags) as tag where price > 3")
+    assert kinds(plan) == ["output"]
+    (chain,) = plan.output.ports[0]
+    assert chain.source == "t1"
+    assert chain.many
+
+
+def test_each_branch_of_a_union_is_a_chain(planner):
+    plan = planner.plan("select id from person union all select seller from auction union all select 7")
+    assert [chain.source for chain in plan.output.ports[0]] == ["vperson", "n0", "k0"]
+
+
+def test_each_grouping_set_is_a_chain(planner):
+    plan = planner.plan("select channel, auction, count(*) as n from bid group by cube (channel, auction)")
+    assert kinds(plan) == ["aggregate", "output"]
+    assert len(plan.nodes[0].ports[0]) == 4
+
+
+def test_only_the_columns_that_are_needed_reach_a_join(planner):
+    plan = planner.plan("select b.price from bid b join auction a on a.id = b.auction")
+    (join,) = [node for node in plan.nodes if node.kind == "join"]
+    assert [len(schema) for schema in join.operator.inputs] == [2, 1]
+
+
+def test_a_table_read_twice_is_upserted_once(planner):
+    plan = planner.plan("select x.id, y.id as other from auction x join auction y on x.seller = y.seller")
+    assert kinds(plan) == ["upsert", "join", "output"]
+
+
+def test_equal_parts_of_a_query_are_one_node(planner):
+    query = """with t as (select auction, count(*) as c from bid group by auction)
+        select x.auction, x.c, y.c as d from t x join t y on x.auction = y.auction"""
+    assert kinds(planner.plan(query)) == ["aggregate", "join", "output"]
+
+
+def test_constants_bring_their_rows(planner):
+    plan = planner.plan(
+        "select k, count(*) as n from bid join (values (1L, 'a')) as v(k, c) on c = channel group by k"
+    )
+    (constant,) = [leaf for leaf in plan.leaves if leaf.kind == "constant"]
+    assert constant.rows.to_pylist() == [{"c0": 1, "c1": "a", "__w": 1}]
+    assert [leaf.name for leaf in plan.reads] == ["bid"]
+
+
+def test_a_relation_that_gives_no_rows_is_still_read(planner):
+    plan = planner.plan("select price from bid where 1 = 0")
+    assert [leaf.kind for leaf in plan.leaves] == ["constant"]
+    assert [leaf.id for leaf in plan.reads] == ["t1"]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("select price from bid", True),
+        ("select distinct price from bid", True),
+        ("select x.price, y.bidder from bid x join bid y on x.auction = y.auction", True),
+        ("select price from bid union all select 1", True),
+        ("select count(*) as n from bid", False),
+        ("select id from auction", False),
+        ("select b.price from bid b join auction a on a.id = b.auction", False),
+    ],
+)
+def test_a_view_knows_whether_it_ever_retracts(planner, query, expected):
+    assert planner.plan(query).append_only is expected
+
+
+def test_the_columns_have_their_real_names_and_types(planner):
+    plan = planner.plan("select sum(price) as S, avg(amount) as m, max(at) as t, count(*) from bid")
+    assert plan.columns == pa.schema(
+        [
+            ("S", pa.int64()),
+            ("m", pa.decimal128(14, 6)),
+            ("t", pa.timestamp("us", tz="UTC")),
+            ("count(1)", pa.int64()),
+        ]
+    )
+
+
+def test_sums_that_are_asked_for_twice_are_kept_once(planner):
+    plan = planner.plan("select sum(price) as s, avg(price) as a, count(price) as n, count(*) as m from bid")
+    assert [(one.kind, one.argument) for one in plan.nodes[0].operator.functions] == [
+        ("sum", 0),
+        ("count", 1),
+        ("count", None),
+    ]
+
+
+def test_a_relation_registered_again_takes_the_place_of_the_old(spark):
+    from evert.plan.planner import Planner
+
+    planner = Planner(spark)
+    planner.register("odd name", "stream", pa.schema([("a", pa.int64())]), "t7", (), True)
+    planner.register("odd name", "stream", pa.schema([("b", pa.int64())]), "t8", (), True)
+    assert [leaf.id for leaf in planner.plan("select b from `odd name`").leaves] == ["t8"]
+
+
+def test_the_session_of_the_user_is_not_touched(planner, spark):
+    assert not spark.catalog.tableExists("bid")
