@@ -53,6 +53,9 @@ class Config:
     shards: int = min(8, os.cpu_count() or 2)
     """Into how many shards the state of views is divided; fixed when the first view is defined."""
 
+    spark_master: str = f"local[{min(8, os.cpu_count() or 2)}]"
+    """The Spark that keeps the views; a cluster's machines must all see the database folder under its path."""
+
     hash_bits: int = 64
     """How many bits of key hashes count; fewer only make collisions likely, which tests want."""
 
@@ -80,6 +83,10 @@ def _value(name: str, value: Any) -> Any:
             value = {"1": True, "true": True, "0": False, "false": False}.get(value.lower(), value)
         if not isinstance(value, bool):
             raise BadOption(f"{name} is true or false, not {value!r}")
+        return value
+    if isinstance(getattr(Config, name), str):
+        if not isinstance(value, str) or not value:
+            raise BadOption(f"{name} is a text, not {value!r}")
         return value
     try:
         number = int(value)

@@ -105,12 +105,13 @@ def test_writers_and_sealers_killed_at_random_lose_nothing_acknowledged(folder, 
         processes = [start(APPENDER, folder, name, 100_000) for name in names]
         for process in processes:
             print("go", file=process.stdin, flush=True)
-        time.sleep(0.2 + 0.05 * (round_ % 8))
+        begun = [process.stdout.readline() for process in processes]
+        time.sleep(0.1 + 0.05 * (round_ % 8))
         for process in processes:
             os.kill(process.pid, signal.SIGKILL)
-        for name, process in zip(names, processes, strict=True):
-            whole = [line for line in finish(process).split("\n")[:-1] if line]
-            acknowledged[name] = int(whole[-1].split()[0]) if whole else -1
+        for name, process, first in zip(names, processes, begun, strict=True):
+            whole = [line for line in (first + finish(process)).split("\n")[:-1] if line]
+            acknowledged[name] = int(whole[-1].split()[0])
     rows = facts_of(folder)
     check_order(rows)
     there = Counter((row["who"], row["n"]) for row in rows)

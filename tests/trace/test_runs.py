@@ -171,3 +171,16 @@ def test_a_run_in_memory_sorts_its_rows():
     run = Run.of(pa.concat_tables([rows, rows]))
     assert run.hashes.tolist() == [1, 1, 3, 3, 5, 5]
     assert run.column("c0").to_pylist() == ["b", "b", "c", "c", "a", "a"]
+
+
+def test_runs_whose_file_was_removed_are_forgotten(tmp_path):
+    cache = RunCache()
+    stored = []
+    for name in ("a.arrow", "b.arrow"):
+        with RunWriter(tmp_path, name) as writer:
+            stored.append(writer.add(pa.table({"__h": pa.array([1], pa.uint64()), "c0": [1]})))
+        cache.open(tmp_path, stored[-1])
+    (tmp_path / "a.arrow").unlink()
+    cache.forget_removed()
+    assert len(cache) == 1
+    assert cache.open(tmp_path, stored[1]).rows == 1

@@ -49,7 +49,6 @@ class Engine:
         reads: Iterable[Read] = (),
         *,
         replacement: bool = False,
-        cohort: int = 0,
     ) -> Definition:
         def work(tx: Any) -> Definition:
             view = definition.find(tx, name)
@@ -64,7 +63,6 @@ class Engine:
                 explanation="[]",
                 recomputes=None,
                 fingerprint="f",
-                cohort=cohort,
             )
             tx.run("INSERT INTO nodes (view, name, kind) VALUES (?, 'output', 'output')", found.id)
             planned = definition.by_id(tx, found.id)
@@ -106,9 +104,8 @@ class Engine:
                 definition.mark(tx, view.id, "live" if live else view.state, position=position)
             first = next(iter(work))
             tx.run(
-                'INSERT INTO epochs (cohort, "group", after, upto, at, micros, rows, changed)'
-                " VALUES (?, ?, ?, ?, ?, 1500, 0, 0)",
-                first.cohort,
+                'INSERT INTO epochs ("group", shown, after, upto, at, micros, rows, changed)'
+                " VALUES (?, 1, ?, ?, ?, 1500, 0, 0)",
                 first.group,
                 max(first.position, 0),
                 position,
@@ -179,11 +176,6 @@ class Engine:
         """Say what a view reads."""
         text = json.dumps([asdict(read) for read in reads])
         self.db.catalog.write(lambda tx: tx.run("UPDATE views SET reads = ? WHERE name = ?", text, name))
-
-    def plan_cohort(self, name: str, cohort: int) -> None:
-        """Let the view's epochs be known by a number of their own."""
-        self.db.catalog.write(lambda tx: tx.run("UPDATE views SET cohort = ? WHERE name = ?", cohort, name))
-        self.db.catalog.write(lambda tx: tx.run("UPDATE epochs SET cohort = ?", cohort))
 
     def stop(self, name: str, message: str = "the sum is too large") -> None:
         def work(tx: Any) -> None:

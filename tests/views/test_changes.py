@@ -186,7 +186,6 @@ def test_a_snapshot_is_taken_when_more_has_changed_than_it_would_hold(db, engine
 
 def test_the_position_of_the_past_is_the_last_epoch_before_it(engine, db):
     view = engine.view("sold")
-    engine.plan_cohort("sold", 7)
     engine.epoch(10, {"sold": {("a", 1): 1}})
     engine.epoch(20, {"sold": {}})
     engine.epoch(30, {"sold": {("a", 1): -1, ("b", 2): 1}})

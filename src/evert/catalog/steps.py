@@ -138,7 +138,6 @@ CREATE TABLE views (
     explanation TEXT NOT NULL,
     recomputes TEXT,
     fingerprint TEXT NOT NULL,
-    cohort INTEGER NOT NULL,
     state TEXT NOT NULL,
     position INTEGER NOT NULL,
     at INTEGER NOT NULL,
@@ -178,8 +177,8 @@ CREATE INDEX changes_by_position ON changes (feed, position, kind);
 CREATE INDEX changes_by_file ON changes (file) WHERE file IS NOT NULL;
 CREATE TABLE epochs (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    cohort INTEGER NOT NULL,
     "group" TEXT NOT NULL,
+    shown INTEGER NOT NULL,
     after INTEGER NOT NULL,
     upto INTEGER NOT NULL,
     at INTEGER NOT NULL,

@@ -12,7 +12,7 @@ from evert.errors import Conflict, Fenced
 from evert.log import holds
 from evert.log.files import Files, let_go, to_garbage
 from evert.views import changes
-from evert.views.definition import Definition, by_id, mark, switch
+from evert.views.definition import Definition, by_id, joined, mark, switch
 
 if TYPE_CHECKING:
     from evert.epoch.work import Work
@@ -56,10 +56,10 @@ def commit(
         ]
         changed[view.name] = _show(tx, work, view, pieces)
     tx.run(
-        'INSERT INTO epochs (cohort, "group", after, upto, at, micros, rows, changed)'
+        'INSERT INTO epochs ("group", shown, after, upto, at, micros, rows, changed)'
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        work.views[0].cohort,
         work.group,
+        int(work.joins or work.views[0].state == "live"),
         max(0, work.after),
         work.upto,
         tx.now,
@@ -82,6 +82,8 @@ def _show(tx: Transaction, work: Work, view: Definition, pieces: list[changes.Pi
     if work.joins and view.state == "building":
         changes.begin(tx, feed, work.upto)
     mark(tx, view.id, "live" if work.joins else view.state, position=work.upto)
+    if work.joins:
+        joined(tx, view, work.upto)
     holds.seen(tx, view.id, work.upto)
     for topic, position in work.forgets.items():
         holds.can_go(tx, topic, view.id, position, since=position)

@@ -85,17 +85,29 @@ def define(db: Database, planning: Planning, wanted: Wanted) -> Definition:
                 explanation=explained(plan),
                 recomputes=plan.recomputes,
                 fingerprint=plan.fingerprint,
-                cohort=made.id,
                 group=group,
             )
-            for read in reads:
-                if read.kind != "view":
-                    holds.take(tx, read.id, made.id, _since(tx, made, read))
+            _hold(tx, made, reads)
         found = definitions.by_id(tx, made.id)
         assert found is not None
         return found
 
     return db.catalog.write(work)
+
+
+def rebuild(tx: Transaction, view: Definition) -> None:
+    """Build a view anew from the log; one that has been shown, beside itself."""
+    if view.state == "building" or not view.current:
+        definitions.restart(tx, view)
+    elif definitions.replacement_of(tx, view) is None:
+        made = definitions.twin(tx, view)
+        _hold(tx, made, made.reads)
+
+
+def _hold(tx: Transaction, view: Definition, reads: Sequence[Read]) -> None:
+    for read in reads:
+        if read.kind != "view":
+            holds.take(tx, read.id, view.id, _since(tx, view, read))
 
 
 def _since(tx: Transaction, view: Definition, read: Read) -> int:

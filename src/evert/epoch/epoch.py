@@ -51,6 +51,7 @@ class Epochs:
         self._db = db
         self._planning = planning
         self._jobs: dict[tuple[tuple[int, ...], frozenset[str]], Job] = {}
+        self._running = ""
 
     def run(self, work: Work, lease: Lease) -> EpochDone:
         """Run one epoch and commit it."""
@@ -69,6 +70,11 @@ class Epochs:
         if outcome.epoch:
             self._db.log.files.discard([outcome.epoch])
 
+    def hold_files(self) -> None:
+        """Keep the files of a long epoch from the sweep while it runs."""
+        if epoch := self._running:
+            self._db.catalog.write(lambda tx: self._db.log.files.renew(tx, epoch))
+
     def _computed(self, work: Work) -> tuple[Outcome, int]:
         parts, runs = self._state(work)
         flow = joined(parts, {switch.old.name for switch in work.switches})
@@ -80,12 +86,14 @@ class Epochs:
         if not flow.nodes:
             return Outcome("", [], outputs), feed.events
         files = self._db.log.files
-        epoch = files.announce_prefix(ROOM)
+        epoch = self._running = files.announce_prefix(ROOM)
         try:
             receipts = self._run_job(flow, feed, epoch, runs)
         except BaseException:
             files.discard([epoch])
             raise
+        finally:
+            self._running = ""
         return Outcome(epoch, receipts, outputs), feed.events
 
     def _run_job(

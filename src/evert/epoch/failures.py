@@ -2,7 +2,7 @@
 
 One job computes many views, so its error does not say whose it is. Each view is tried alone, without a commit.
 The one that fails stops, and with it those that read it; for it, the first position that makes it fail is
-sought by halving the range.
+sought by halving the range. Where the reason is a damaged run, the view is built anew from the log.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from evert.catalog import Lease, Transaction
-from evert.epoch.spark import JobFailed
+from evert.epoch.define import rebuild
+from evert.epoch.spark import Damaged, JobFailed
 from evert.errors import BadQuery
 from evert.views import definition as definitions
 from evert.views.definition import Definition
@@ -22,14 +23,16 @@ if TYPE_CHECKING:
     from evert.epoch.work import Work
 
 JOB_FAILURES = (JobFailed, BadQuery)
+DAMAGED = "damaged"
 MOST_TRIES = 24
 SHOWN = 5
 
 
-def stop_culprits(
-    db: Database, epochs: Epochs, work: Work, error: Exception, lease: Lease
-) -> list[Definition]:
-    """Stop the views that fail alone and those that read them; all that are stopped now."""
+def stop_culprits(db: Database, epochs: Epochs, work: Work, lease: Lease) -> list[Definition]:
+    """Stop the views that fail alone and those that read them; all that are stopped now.
+
+    None if all succeed alone: then it was not the data, but a worker that died or a machine that was too small.
+    """
     blamed: dict[int, Exception] = {}
     for view in work.views:
         below = [other for other in work.views if other.id in _below(view, work.views)]
@@ -38,24 +41,24 @@ def stop_culprits(
         alone = replace(
             work, views=tuple(other for other in work.views if other in below or other.id == view.id)
         )
-        if len(alone.views) == len(work.views) == 1:
-            blamed[view.id] = error
-        else:
-            try:
-                epochs.attempt(alone)
-            except JOB_FAILURES as own:
-                blamed[view.id] = own
-    if not blamed:
-        raise error
+        try:
+            epochs.attempt(alone)
+        except JOB_FAILURES as own:
+            blamed[view.id] = own
     stopped = [view for view in work.views if view.id in blamed or _below(view, work.views) & blamed.keys()]
     details = {view.id: _details(db, epochs, work, view, blamed.get(view.id)) for view in stopped}
+
+    damaged = {number for number, own in blamed.items() if isinstance(own, Damaged)}
 
     def stop(tx: Transaction) -> None:
         lease.check(tx)
         for view in stopped:
             definitions.mark(tx, view.id, "stopped", error=details[view.id])
+            if view.id in damaged or (damaged and work.building):  # what is built together begins together
+                rebuild(tx, view)
 
-    db.catalog.write(stop)
+    if stopped:
+        db.catalog.write(stop)
     return stopped
 
 
@@ -78,6 +81,8 @@ def _details(
     """What is told of a stopped view."""
     if error is None:
         return {"error": "stopped", "message": "a view that it reads has stopped", "epoch": work.upto}
+    if isinstance(error, Damaged):
+        return {"error": DAMAGED, "message": f"{error}; it is being rebuilt from the log", "epoch": work.upto}
     below = _below(view, work.views)
     alone = replace(work, views=tuple(v for v in work.views if v.id == view.id or v.id in below))
     position = first_bad_position(epochs, alone)

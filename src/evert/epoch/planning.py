@@ -47,7 +47,7 @@ class Planning:
         if self._planner is None:
             from evert.plan.planner import Planner
 
-            self._planner = Planner(on_spark.session().newSession())
+            self._planner = Planner(on_spark.session(self._db.config.spark_master).newSession())
         return self._planner
 
     @property

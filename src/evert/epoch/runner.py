@@ -9,7 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from evert.epoch.epoch import EpochDone
 from evert.epoch.planning import Planning
 from evert.epoch.prove import Proof, prove
 from evert.epoch.schedule import Scheduler
-from evert.errors import TimedOut
+from evert.errors import EvertError, Fenced, TimedOut
 from evert.views import definition as definitions
 from evert.views.definition import Definition
 
@@ -148,10 +148,15 @@ class Runner:
                 yield None
                 return
             over = threading.Event()
-            renewal = threading.Thread(target=self._renew, args=(over,), name="evert-lease", daemon=True)
+            renewal = threading.Thread(
+                target=self._renew, args=(lease, over), name="evert-lease", daemon=True
+            )
             renewal.start()
             try:
                 yield lease
+            except Fenced:
+                if self._has(lease):
+                    raise  # else another runner went on while this one slept, and this one waits like any other
             finally:
                 over.set()
                 renewal.join()
@@ -159,9 +164,22 @@ class Runner:
         finally:
             self._alone.release()
 
-    def _renew(self, over: threading.Event) -> None:
+    def _renew(self, lease: Lease, over: threading.Event) -> None:
+        """Hold the lease, and the files of the epoch that runs, for longer; a lease that was lost stays lost."""
         while not over.wait(LEASE_TIME / 4_000_000):
-            acquire(self._db.catalog, LEASE, self._owner, LEASE_TIME)
+            with suppress(EvertError):  # a failure here is one that the commit will meet
+                if not self._has(lease):
+                    return
+                acquire(self._db.catalog, LEASE, self._owner, LEASE_TIME)
+                self._scheduler.epochs.hold_files()
+
+    def _has(self, lease: Lease) -> bool:
+        with self._db.catalog.read() as tx:
+            try:
+                lease.check(tx)
+            except Fenced:
+                return False
+        return True
 
 
 def _settled(view: Definition, position: int) -> bool:

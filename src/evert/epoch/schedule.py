@@ -24,6 +24,7 @@ from evert.epoch.planning import Absent, Planning
 from evert.epoch.work import Work
 from evert.errors import Conflict
 from evert.log import holds, retention
+from evert.log.files import Revoked
 from evert.log.protocol import Commit
 from evert.views import definition as definitions
 from evert.views import upkeep
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 MOST_EVENTS = 1_000_000
 """A backlog is worked off in epochs of at most so many events."""
+
+MOST_BLAMELESS = 2
+"""How often an epoch is tried again that fails without any view being to blame."""
 
 KEEP_HOUSE = 2.0
 RETRY_FIRST, RETRY_LAST = 1.0, 60.0
@@ -169,18 +173,23 @@ class Scheduler:
 
     def _run(self, work: Work, lease: Lease) -> list[EpochDone]:
         """Run an epoch; views that fail on their data stop, and the others go on without them."""
+        blameless = 0
         while True:
             try:
                 done = self.epochs.run(work, lease)
-            except Conflict:
+            except (Conflict, Revoked):
                 return []
-            except failures.JOB_FAILURES as error:
-                culprits = failures.stop_culprits(self._db, self.epochs, work, error, lease)
+            except failures.JOB_FAILURES:
+                culprits = failures.stop_culprits(self._db, self.epochs, work, lease)
+                blameless += not culprits
+                if blameless > MOST_BLAMELESS:
+                    raise
                 for view in culprits:
                     self._planned_retry(view)
-                left = tuple(view for view in work.views if view.id not in {c.id for c in culprits})
-                if not left:
-                    return []
+                stopped = {view.id for view in culprits}
+                left = tuple(view for view in work.views if view.id not in stopped)
+                if not left or any(switch.new.id in stopped for switch in work.switches):
+                    return []  # a view whose replacement fails goes on itself
                 work = replace(work, views=left)
                 continue
             self._last_run[work.group] = (time.monotonic(), done.milliseconds / 1e3)
@@ -235,6 +244,8 @@ class Scheduler:
 def _resume(tx: Transaction, view: Definition) -> None:
     """Let a stopped view try again, if the events that it has not seen are still there."""
     error = view.error or {}
+    if error.get("error") == failures.DAMAGED:
+        return
     for read in view.reads:
         hold = None if read.kind == "view" else holds.of_holder(tx, read.id, view.id)
         if hold is not None and hold.upto > max(view.position, hold.since):

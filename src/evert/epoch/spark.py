@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from evert.config import Config
 from evert.epoch.java import find_java
 from evert.errors import NotFound
 from evert.log.segments import Segment, segments
@@ -46,15 +47,15 @@ _SETTINGS = {
 }
 
 
-def session(**settings: str) -> SparkSession:
-    """The process's Spark session, started if there is none: local, quiet, and in UTC."""
+def session(master: str = Config.spark_master, **settings: str) -> SparkSession:
+    """The process's Spark session, started if there is none: quiet, and in UTC."""
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise NotFound("views need PySpark", hint="pip install 'evert[spark]'") from error
     os.environ["JAVA_HOME"] = str(find_java())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("evert").master(f"local[{min(8, os.cpu_count() or 2)}]")
+    builder = SparkSession.builder.appName("evert").master(master)
     for name, value in {**_SETTINGS, **settings}.items():
         builder = builder.config(name, value)
     with _quiet_start():

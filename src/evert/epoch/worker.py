@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from types import TracebackType
 from zlib import crc32
 
 import pyarrow as pa
@@ -109,11 +110,12 @@ def kernel(
     folder, epoch = _place()
     manifest = Manifest.load(folder, epoch, shard)
     work = _Work(manifest, shard, f"{epoch}{level}-{shard}-{attempt}")
-    for member in members:
-        for piece in work.apply(member, cells.pop(member.node, {})):
-            if schema is not None and member.source is not None:
-                yield from _wide(piece, member.source, schema)
-    receipts = work.finish()
+    with work:
+        for member in members:
+            for piece in work.apply(member, cells.pop(member.node, {})):
+                if schema is not None and member.source is not None:
+                    yield from _wide(piece, member.source, schema)
+    receipts = work.receipts
     if schema is None:
         for cell in passing:
             receipts += pickle.loads(cell.blob)
@@ -131,7 +133,7 @@ class _Work:
         self._name = name
         self._folder = Path(manifest.folder)
         self._writer = RunWriter(self._folder, f"{name}.arrow")
-        self._receipts: list[Receipt] = []
+        self.receipts: list[Receipt] = []
 
     def apply(self, member: Member, ports: Mapping[int, list[pa.Table]]) -> Iterator[pa.Table]:
         runs = self._manifest.nodes[member.node]
@@ -158,7 +160,7 @@ class _Work:
                 yield piece
         except DataError as error:
             raise DataError(f"[view {member.view}] {error}") from error
-        self._receipts.append(
+        self.receipts.append(
             Receipt(
                 node=member.node,
                 shard=self._shard,
@@ -183,13 +185,15 @@ class _Work:
         sync(self._folder / file)
         return Published(delta.num_rows, blob.size, checksum, None, file)
 
-    def finish(self) -> list[Receipt]:
-        """The receipts, once everything they name is on the disk."""
-        self._writer.close()
-        known = [run for node in self._manifest.nodes.values() for runs in node.runs.values() for run in runs]
-        added = [run for receipt in self._receipts for _, run in receipt.added]
-        _runs.keep({(run.file, run.start) for run in [*known, *added]})
-        return self._receipts
+    def __enter__(self) -> _Work:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Everything that the receipts name is on the disk now, or nothing stays of it."""
+        self._writer.__exit__(kind, error, trace)
+        _runs.forget_removed()
 
 
 def _settle() -> None:

@@ -172,6 +172,15 @@ class RunCache:
             if path not in used:
                 self._files.pop(path, None)
 
+    def forget_removed(self) -> None:
+        """Forget the runs whose files were removed: the disk has their space back when they are unmapped."""
+        gone = {path for path in list(self._files) if not path.exists()}
+        for place in list(self._runs):
+            if place[0] in gone:
+                self._runs.pop(place, None)
+        for path in gone:
+            self._files.pop(path, None)
+
     def __len__(self) -> int:
         return len(self._runs)
 

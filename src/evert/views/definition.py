@@ -149,20 +149,18 @@ def planned(
     explanation: str,
     recomputes: str | None,
     fingerprint: str,
-    cohort: int,
     group: str | None = None,
 ) -> None:
     """What planning found out about a view."""
     tx.run(
         "UPDATE views SET columns = ?, key = ?, reads = ?, explanation = ?, recomputes = ?, fingerprint = ?,"
-        ' cohort = ?, "group" = coalesce(?, "group") WHERE id = ?',
+        ' "group" = coalesce(?, "group") WHERE id = ?',
         columns.serialize().to_pybytes(),
         None if key is None else json.dumps(list(key)),
         json.dumps([asdict(read) for read in reads]),
         explanation,
         recomputes,
         fingerprint,
-        cohort,
         group,
         view,
     )
@@ -187,10 +185,9 @@ def mark(
     )
 
 
-def moved(tx: Transaction, views: Iterable[int], position: int) -> None:
-    """An epoch has brought these views to a position."""
-    for view in views:
-        tx.run("UPDATE views SET position = ?, at = ? WHERE id = ?", position, tx.now, view)
+def joined(tx: Transaction, view: Definition, position: int) -> None:
+    """A view has caught up with its group: from here on they go together."""
+    tx.run("UPDATE views SET options = ? WHERE id = ?", replace(view.options, since=position).text, view.id)
 
 
 def resume(tx: Transaction, name: str) -> Definition:
@@ -208,14 +205,44 @@ def resume(tx: Transaction, name: str) -> Definition:
                 hint=f"resume {below.name}",
                 view=view.name,
             )
-    waiting = [view]
+    _go_on(tx, [view])
+    return find(tx, name)
+
+
+def _go_on(tx: Transaction, views: Sequence[Definition]) -> None:
+    """Let those of the views that have stopped catch up, and the stopped ones that read them."""
+    waiting = list(views)
     while waiting:
         next_ = waiting.pop()
         if next_.state == "stopped":
             state: State = "building" if next_.position == NOWHERE else "resuming"
             mark(tx, next_.id, state, error=next_.error)
             waiting.extend(readers_of(tx, "view", next_.id))
-    return find(tx, name)
+
+
+def twin(tx: Transaction, view: Definition) -> Definition:
+    """A replacement of a view by itself: the same query over the same columns of what it reads."""
+    options = replace(view.options, since=NOWHERE, begins=NOWHERE)
+    made = _insert(tx, view.name, None, view.id, view.kind, view.query, options)
+    planned(
+        tx,
+        made.id,
+        columns=view.schema,
+        key=view.key,
+        reads=view.reads,
+        explanation=view.explanation,
+        recomputes=view.recomputes,
+        fingerprint=view.fingerprint,
+        group=view.group,
+    )
+    return replace(made, reads=view.reads)
+
+
+def restart(tx: Transaction, view: Definition) -> None:
+    """Build a view that has never been shown from the beginning again."""
+    _remove_feed(tx, view.feed)
+    _remove_state(tx, view.id)
+    mark(tx, view.id, "building", position=NOWHERE)
 
 
 def switch(tx: Transaction, view: int, position: int) -> Definition:
@@ -223,22 +250,22 @@ def switch(tx: Transaction, view: int, position: int) -> Definition:
 
     It inherits the change feed if the columns are the same; then the caller publishes what is different as one
     delta at `position`, which must be after everything that the feed has. Else readers of the old feed get a
-    reset. The old view's state is gone afterwards.
+    reset. The old view's state is gone afterwards. Views that stopped because the old one did go on.
     """
     new = by_id(tx, view)
     if new is None or new.replaces is None:
         raise Refused("only a replacement under construction can take the place of a view")
     old = by_id(tx, new.replaces)
-    feed = new.feed
+    feed, begins = new.feed, position
     if old is not None:
         if old.columns is not None and new.columns is not None and old.columns.equals(new.columns):
             _remove_feed(tx, new.feed)
-            feed = old.feed
+            feed, begins = old.feed, old.options.begins
         for reader in readers_of(tx, "view", old.id):
             if reader.id != new.id:
                 _redirect(tx, reader, old.id, new.id)
         _remove(tx, old, keep_feed=feed)
-    options = replace(new.options, since=position, begins=NOWHERE if feed != new.feed else position)
+    options = replace(new.options, since=position, begins=begins)
     tx.run(
         "UPDATE views SET folded = ?, replaces = NULL, feed = ?, options = ?, state = 'live', position = ?, at = ?,"
         " error = NULL WHERE id = ?",
@@ -249,6 +276,7 @@ def switch(tx: Transaction, view: int, position: int) -> Definition:
         tx.now,
         new.id,
     )
+    _go_on(tx, readers_of(tx, "view", new.id))
     return find(tx, new.name)
 
 
@@ -325,8 +353,8 @@ def _insert(
 ) -> Definition:
     tx.run(
         'INSERT INTO views (name, folded, replaces, feed, kind, query, options, "group", reads, columns, key,'
-        " explanation, recomputes, fingerprint, cohort, state, position, at, error, created)"
-        " VALUES (?, ?, ?, 0, ?, ?, ?, ?, '[]', NULL, NULL, '', NULL, '', 0, 'building', ?, ?, NULL, ?)",
+        " explanation, recomputes, fingerprint, state, position, at, error, created)"
+        " VALUES (?, ?, ?, 0, ?, ?, ?, ?, '[]', NULL, NULL, '', NULL, '', 'building', ?, ?, NULL, ?)",
         name,
         folded_name,
         replaces,

@@ -15,8 +15,8 @@ from evert.views.definition import Definition
 def frontier(tx: Transaction, view: Definition, position: int) -> int | None:
     """The last frontier of a view at or before a position; None if its history does not reach so far back.
 
-    An epoch that changed nothing has no entry in the changelog. Its frontier is known if the catalog has the
-    epoch under the view's cohort (0 is none); else the frontier of the last change is given, with the same rows.
+    An epoch that changed nothing has no entry in the changelog; it is found among the group's epochs, from the
+    one on with which the view joined.
     """
     if not isinstance(position, int) or isinstance(position, bool):
         raise BadOption(f"a position is a whole number, not {position!r}")
@@ -25,11 +25,11 @@ def frontier(tx: Transaction, view: Definition, position: int) -> int | None:
     last = changes.last_change(tx, view.feed, position)
     if position < view.options.begins:
         return None
-    if last is None or not view.cohort:
+    if last is None:
         return last
     (epoch,) = tx.one(
-        "SELECT max(upto) FROM epochs WHERE cohort = ? AND upto >= ? AND upto <= ?",
-        view.cohort,
+        'SELECT max(upto) FROM epochs WHERE "group" = ? AND shown = 1 AND upto >= ? AND upto <= ?',
+        view.group,
         max(last, view.options.since),
         position,
     ) or (None,)

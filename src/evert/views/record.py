@@ -17,7 +17,7 @@ NOWHERE = -1
 
 COLUMNS = (
     'id, name, folded, replaces, feed, kind, query, options, "group", reads, columns, key, explanation,'
-    " recomputes, fingerprint, cohort, state, position, at, error, created"
+    " recomputes, fingerprint, state, position, at, error, created"
 )
 
 
@@ -31,7 +31,7 @@ class Options:
     group: str | None = None
     """The group that was asked for."""
     since: int = NOWHERE
-    """The position from which on the view's rows are made by this definition, if it replaced another."""
+    """The position at which the view joined its group the last time: from then on their frontiers are its own."""
     begins: int = NOWHERE
     """The position from which on its feed is shown, if that is not the feed of the view it replaced."""
 
@@ -80,7 +80,6 @@ class Definition:
     explanation: str
     recomputes: str | None
     fingerprint: str
-    cohort: int
     state: State
     position: int
     at: int
@@ -102,7 +101,7 @@ class Definition:
 def parsed(row: tuple[Any, ...]) -> Definition:
     """A definition from the columns `COLUMNS`."""
     (number, name, folded_name, replaces, feed, kind, query, options, group, reads, columns, key) = row[:12]
-    (explanation, recomputes, fingerprint, cohort, state, position, at, error, created) = row[12:]
+    (explanation, recomputes, fingerprint, state, position, at, error, created) = row[12:]
     return Definition(
         id=number,
         name=name,
@@ -119,7 +118,6 @@ def parsed(row: tuple[Any, ...]) -> Definition:
         explanation=explanation,
         recomputes=recomputes,
         fingerprint=fingerprint,
-        cohort=cohort,
         state=state,
         position=position,
         at=at,

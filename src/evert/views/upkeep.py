@@ -35,6 +35,6 @@ def _expire(tx: Transaction, views: list[Definition]) -> None:
         if view.options.history is not None:
             changes.expire(tx, view.feed, tx.now - view.options.history)
     tx.run(
-        'DELETE FROM epochs WHERE at < ? AND id NOT IN (SELECT max(id) FROM epochs GROUP BY "group", cohort)',
+        'DELETE FROM epochs WHERE at < ? AND id NOT IN (SELECT max(id) FROM epochs GROUP BY "group")',
         tx.now - EPOCHS_KEPT,
     )

@@ -20,11 +20,10 @@ CREATE MATERIALIZED VIEW payments_filtered AS
 SELECT country, count(*) FILTER (WHERE amount > 5) AS large, sum(amount) FILTER (WHERE weight > 0) AS heavy
 FROM payments GROUP BY country HAVING count(*) > 1;
 -- view of country, large, heavy, key country [n2]
---   filter (_aggregateexpression > 1L)
---     aggregate count((IF((NOT _common_expr_1), CAST(NULL AS BOOLEAN), _common_expr_1))), sum(payments.amount) FILTER (WHERE (payments.weight > 0.0D)), count(1) by country [n1]
---       compute _common_expr_1
---         upsert by id [n0]
---           table payments
+--   filter (`count(1)` > 1L)
+--     aggregate count(1) FILTER (WHERE (payments.amount > 5.00BD)), sum(payments.amount) FILTER (WHERE (payments.weight > 0.0D)), count(1) by country [n1]
+--       upsert by id [n0]
+--         table payments
 
 CREATE MATERIALIZED VIEW payments_by_weight AS
 SELECT weight, count(*) AS n FROM payments GROUP BY weight;
