@@ -1,7 +1,7 @@
 """Every error that Evert raises on purpose.
 
     EvertError
-    ├── NotFound ──── NotADatabase, UnknownTopic, UnknownView, UnknownColumn, NotReady
+    ├── NotFound ──── NotADatabase, UnknownTopic, UnknownView, UnknownColumn, NotReady, Absent
     ├── Refused ───── BadName, BadSchema, BadRow, BadOption, BadStatement, BadQuery, TopicExists,
     │                 SchemaChangeRefused, UnknownRelation, Unsupported
     ├── Conflict ──── RequestReused, RequestForgotten
@@ -70,6 +70,12 @@ class NotReady(NotFound):
     """The view is being built and has no answer yet."""
 
     code = "not_ready"
+
+
+class Absent(NotFound):
+    """The Python code of a view cannot be imported here."""
+
+    code = "absent"
 
 
 class UnknownColumn(NotFound):

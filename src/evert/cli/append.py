@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -12,6 +13,7 @@ from evert.cli.appending import Asked, Tally, append_files, key_of, taken
 from evert.cli.aside import set_aside_in
 from evert.cli.base import Command, session, topic_argument
 from evert.cli.output import answer
+from evert.cli.replay import replay as replay_lines
 from evert.cli.sources import STDIN, Reading, format_of
 from evert.errors import EvertError
 
@@ -46,6 +48,12 @@ from evert.errors import EvertError
     metavar="FILE",
     help="Add lines that do not fit to FILE, with their reasons, and go on.",
 )
+@click.option(
+    "--replay",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Try the lines that were set aside in FILE again; those that still do not fit stay in it.",
+)
 @click.option("--header/--no-header", default=True, help="CSV: whether the first line names the columns.")
 @click.option("--delimiter", help="CSV: what separates cells [default: a comma, or a tab in .tsv].")
 @click.option("--null", default="", help="CSV: the cell that means NULL [default: an empty one].")
@@ -55,6 +63,7 @@ def append(
     form: str | None,
     batch: int,
     set_aside: str | None,
+    replay: str | None,
     header: bool,
     delimiter: str | None,
     null: str,
@@ -70,7 +79,14 @@ def append(
     Example: evert append clicks today.jsonl
              tail -f app.log | evert append clicks
              evert append users users.csv --set-aside bad.jsonl
+             evert append users --replay bad.jsonl
     """
+    if replay is not None:
+        others = (*files, *unmoved_key, set_aside, form, delimiter, *asked.values())
+        if any(value is not None and value is not False for value in others):
+            raise click.UsageError("--replay goes without files and other options")
+        _replay(topic, replay)
+        return
     names = files or (STDIN,)
     for name in names:
         form or format_of(name)
@@ -79,29 +95,44 @@ def append(
     if not files and sys.stdin.isatty():
         click.echo("reading rows from the terminal; end with Ctrl-D", err=True)
     tally, started = Tally(), time.monotonic()
-    with session().open() as db, set_aside_in(set_aside) as aside:
+    with session().open() as db:
         definition = db.definition(topic)
         request = Asked(**asked, unmoved_key=key_of(definition, unmoved_key))
-        reading = Reading(
-            schema=taken(definition, request.delete),
-            topic=definition.name,
-            size=batch,
-            format=form,
-            live=request.producer is None and not request.one_commit,
-            header=header,
-            delimiter=delimiter,
-            null=null,
-            set_aside=aside.write if set_aside else None,
-        )
-        try:
-            append_files(db, definition, names, reading, request, tally, aside)
-        except EvertError as error:
-            error.details |= {"appended": tally.rows, "appended_upto": tally.position}
-            raise
-        except KeyboardInterrupt:
-            click.echo(f"interrupted after {tally.rows:,} rows, up to position {tally.position}", err=True)
-            raise
+        with set_aside_in(set_aside, definition.name, request.delete) as aside:
+            reading = Reading(
+                schema=taken(definition, request.delete),
+                topic=definition.name,
+                size=batch,
+                format=form,
+                live=request.producer is None and not request.one_commit,
+                header=header,
+                delimiter=delimiter,
+                null=null,
+                set_aside=aside.write if set_aside else None,
+            )
+            try:
+                append_files(db, definition, names, reading, request, tally, aside)
+            except EvertError as error:
+                error.details |= {"appended": tally.rows, "appended_upto": tally.position}
+                raise
+            except KeyboardInterrupt:
+                where = f"up to position {tally.position}"
+                click.echo(f"interrupted after {tally.rows:,} rows, {where}", err=True)
+                raise
     _finish(definition.name, tally, time.monotonic() - started, set_aside)
+
+
+def _replay(topic: str, path: str) -> None:
+    with session().open() as db:
+        definition = db.definition(topic)
+        done = replay_lines(db, definition, path)
+    said = [f"appended {done.rows:,} rows to {definition.name}"]
+    if done.position is not None:
+        said.append(f" at position {done.position}")
+    if done.repeated:
+        said.append(f"; {done.repeated:,} were there already")
+    remain = f"{done.remaining:,} lines remain in {path}" if done.remaining else f"{path} is done and gone"
+    answer({"topic": definition.name, **asdict(done)}, f"{''.join(said)}; {remain}")
 
 
 def _finish(topic: str, tally: Tally, seconds: float, set_aside: str | None) -> None:

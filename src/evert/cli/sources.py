@@ -11,14 +11,15 @@ import csv
 import gzip
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pyarrow as pa
 
+from evert.cli.aside import SetAside
 from evert.cli.lines import Held, Quiet, Records, arriving
 from evert.cli.values import dumps, rows_of
 from evert.errors import BadRow, Refused
@@ -27,8 +28,7 @@ from evert.schema.rows import to_table
 from evert.schema.schema import Schema
 
 STDIN = "-"
-SetAside = Callable[[str, int, str, str], None]
-"""Takes the file, the number of the line, the line, and why it does not fit."""
+_AS_JSON = {"format": "json"}
 
 _ENDINGS = {
     ".json": "json",
@@ -127,7 +127,7 @@ def _json(name: str, lines: Iterator[bytes | None], reading: Reading) -> Pieces:
                 reading.schema,
                 topic=reading.topic,
                 chunk=len(block),
-                rejected=_shifted(reading.set_aside, name, first - 1),
+                rejected=_shifted(reading.set_aside, name, first - 1, _AS_JSON),
             )
             return tuple(found), held.first - 1
 
@@ -143,6 +143,12 @@ def _csv(name: str, lines: Iterator[bytes | None], reading: Reading, delimiter: 
     reader = csv.reader(source, delimiter=delimiter, strict=True)
     held = Held(reading.size)
     head: list[bytes] | None = None if reading.header else []
+    read_as = {
+        "format": "csv",
+        "columns": list(reading.schema.names),
+        "delimiter": delimiter,
+        "null": reading.null,
+    }
 
     def decoded() -> tuple[tuple[pa.Table, ...], int]:
         assert head is not None
@@ -157,7 +163,7 @@ def _csv(name: str, lines: Iterator[bytes | None], reading: Reading, delimiter: 
                 delimiter=delimiter,
                 null=reading.null,
                 chunk=len(block),
-                rejected=_shifted(reading.set_aside, name, shift),
+                rejected=_shifted(reading.set_aside, name, shift, read_as),
             )
             return tuple(found), held.first - 1
 
@@ -175,11 +181,18 @@ def _csv(name: str, lines: Iterator[bytes | None], reading: Reading, delimiter: 
         record = source.take()
         if head is None:
             head = record
+            read_as["columns"] = _cells(head, delimiter)
             held.skip(len(record))
         elif held.add(record):
             yield decoded()
     if held.lines:
         yield decoded()
+
+
+def _cells(record: list[bytes], delimiter: str) -> list[str]:
+    """The cells of a record, as far as they can be read: the decoder says what is wrong with them."""
+    text = b"".join(record).decode("utf-8", "replace").removeprefix("\ufeff")
+    return next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
 
 
 def _parquet(name: str, reading: Reading) -> Iterator[Block]:
@@ -209,17 +222,19 @@ def _fitting(name: str, table: pa.Table, reading: Reading, first: int) -> Iterat
             raise
         if table.num_rows == 1:
             raw = dumps(rows_of(table.to_batches()[0])[0])
-            reading.set_aside(name, first, raw, _reason(error))
+            reading.set_aside(name, first, raw, _reason(error), _AS_JSON)
             return
         middle = table.num_rows // 2
         yield from _fitting(name, table.slice(0, middle), reading, first)
         yield from _fitting(name, table.slice(middle), reading, first + middle)
 
 
-def _shifted(set_aside: SetAside | None, name: str, shift: int) -> decode.Rejected | None:
+def _shifted(
+    set_aside: SetAside | None, name: str, shift: int, read_as: Mapping[str, Any]
+) -> decode.Rejected | None:
     if set_aside is None:
         return None
-    return lambda number, raw, reason: set_aside(name, number + shift, raw, reason)
+    return lambda number, raw, reason: set_aside(name, number + shift, raw, reason, read_as)
 
 
 @contextmanager

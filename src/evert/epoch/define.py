@@ -76,17 +76,7 @@ def define(db: Database, planning: Planning, wanted: Wanted) -> Definition:
         made = _create(tx, wanted)
         tx.run("INSERT INTO engine VALUES ('shards', ?) ON CONFLICT DO NOTHING", str(db.config.shards))
         if made.columns is None:
-            definitions.planned(
-                tx,
-                made.id,
-                columns=plan.columns,
-                key=plan.key,
-                reads=reads,
-                explanation=explained(plan),
-                recomputes=plan.recomputes,
-                fingerprint=plan.fingerprint,
-                group=group,
-            )
+            _planned(tx, made, plan, reads, group)
             _hold(tx, made, reads)
         found = definitions.by_id(tx, made.id)
         assert found is not None
@@ -102,6 +92,59 @@ def rebuild(tx: Transaction, view: Definition) -> None:
     elif definitions.replacement_of(tx, view) is None:
         made = definitions.twin(tx, view)
         _hold(tx, made, made.reads)
+
+
+def renew(db: Database, planning: Planning, view: Definition) -> None:
+    """A view's query has another plan than its state was made by: build it anew, beside itself if it was shown.
+
+    That happens when a column that it reads was widened. It goes on reading the columns that it has read.
+    """
+    plan = planning.plan(view)
+
+    def work(tx: Transaction) -> None:
+        now = definitions.by_id(tx, view.id)
+        if (
+            now is None
+            or now.fingerprint != view.fingerprint
+            or definitions.replacement_of(tx, view) is not None
+        ):
+            return
+        if now.state == "building" or not now.current:
+            definitions.restart(tx, now)
+            made = now
+        else:
+            _stop_for_rebuild(tx, now)
+            made = definitions.twin(tx, now)
+        _planned(tx, made, plan, now.reads, now.group)
+        _hold(tx, made, now.reads)
+
+    db.catalog.write(work)
+
+
+def _stop_for_rebuild(tx: Transaction, view: Definition) -> None:
+    """Neither a view nor what reads it goes on with rows of an old plan."""
+    waiting = [view]
+    while waiting:
+        one = waiting.pop()
+        if one.current and one.state in ("live", "resuming"):
+            message = f"what {view.name} reads has changed; it is being rebuilt from the log"
+            error = {"error": "rebuilding", "message": message, "epoch": one.position}
+            definitions.mark(tx, one.id, "stopped", error=error)
+        waiting += definitions.readers_of(tx, "view", one.id)
+
+
+def _planned(tx: Transaction, view: Definition, plan: Plan, reads: Sequence[Read], group: str) -> None:
+    definitions.planned(
+        tx,
+        view.id,
+        columns=plan.columns,
+        key=plan.key,
+        reads=reads,
+        explanation=explained(plan),
+        recomputes=plan.recomputes,
+        fingerprint=plan.fingerprint,
+        group=group,
+    )
 
 
 def _hold(tx: Transaction, view: Definition, reads: Sequence[Read]) -> None:

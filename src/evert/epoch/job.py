@@ -37,15 +37,16 @@ class Job:
         self._shards = shards
         self._bits = bits
         self.schema = input_schema(flow)
-        start = self._scanned() if frame is None else frame
-        self._plan = on_spark.planned(self._levels(start))
+        with catalyst.active():  # any thread may ask for a job
+            start = self._scanned() if frame is None else frame
+            self._plan = on_spark.planned(self._levels(start))
 
     def run(self, folder: str, epoch: str) -> list[Receipt]:
         """Run the job for an epoch whose files are at hand; its receipts."""
         properties = {worker.FOLDER: folder, worker.EPOCH: epoch}
-        blobs = on_spark.execute(
-            self._catalyst.session, self._plan, properties, column=CELL.names.index("blob")
-        )
+        column = CELL.names.index("blob")
+        with self._catalyst.active():
+            blobs = on_spark.execute(self._catalyst.session, self._plan, properties, column=column)
         return [receipt for blob in blobs for receipt in pickle.loads(blob)]
 
     def _scanned(self) -> DataFrame:

@@ -12,10 +12,11 @@ import pyarrow as pa
 from evert.catalog import Transaction
 from evert.epoch import spark as on_spark
 from evert.epoch.flow import OUTPUT
-from evert.errors import NotFound, Refused
+from evert.errors import Absent, Refused
 from evert.log.names import folded
 from evert.log.topic import Topic
 from evert.plan.graph import Plan
+from evert.version import __version__
 from evert.views import definition as definitions
 from evert.views.definition import DEFAULT_GROUP, Definition, Read
 
@@ -27,18 +28,13 @@ if TYPE_CHECKING:
     from evert.plan.planner import Planner
 
 
-class Absent(NotFound):
-    """The code of a function view cannot be imported here."""
-
-    code = "absent"
-
-
 class Planning:
     """The plans of one database's views, made once in this process."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._plans: dict[tuple[int, str], Plan] = {}
+        self._plans: dict[tuple[int, tuple[int, ...]], Plan] = {}
+        self._versions: dict[int, int] = {}
         self._planner: Planner | None = None
         self.functions: dict[str, Callable[[SparkSession], DataFrame]] = {}
 
@@ -47,8 +43,22 @@ class Planning:
         if self._planner is None:
             from evert.plan.planner import Planner
 
-            self._planner = Planner(on_spark.session(self._db.config.spark_master).newSession())
+            session = on_spark.beside(on_spark.session(self._db.config.spark_master))
+            self._try_spark(session)
+            self._planner = Planner(session)
         return self._planner
+
+    def _try_spark(self, session: SparkSession) -> None:
+        """Does this Spark plan as Evert expects? Asked once for a database, a Spark and an Evert."""
+        from evert.plan.selftest import self_test
+
+        name = f"spark {session.version}"
+        with self._db.catalog.read() as tx:
+            if tx.one("SELECT 1 FROM engine WHERE name = ? AND value = ?", name, __version__):
+                return
+        self_test(session)
+        sql = "INSERT INTO engine VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+        self._db.catalog.write(lambda tx: tx.run(sql, name, __version__))
 
     @property
     def catalyst(self) -> Catalyst:
@@ -56,11 +66,21 @@ class Planning:
 
     def plan(self, view: Definition) -> Plan:
         """The plan of a view as it was defined: of the columns that its topics had then."""
-        known = self._plans.get((view.id, view.fingerprint))
-        if known is None:
+        versions = tuple(r.id if r.kind == "view" else self._versions.get(r.id, 0) for r in view.reads)
+        known = self._plans.get((view.id, versions))
+        if known is None or (view.fingerprint and known.fingerprint != view.fingerprint):
             known = self._make(view)
-            self._plans[view.id, known.fingerprint] = known
+            self._plans[view.id, versions] = known
         return known
+
+    def look(self) -> None:
+        """See which versions the topics' schemas have now: another one may mean another plan."""
+        with self._db.catalog.read() as tx:
+            self._versions = dict(tx.all("SELECT id, schema FROM topics"))
+
+    def is_valid(self, view: Definition) -> bool:
+        """Whether the state that a view has is of the plan that its query has now."""
+        return self.plan(view).fingerprint == view.fingerprint
 
     def tried(self, query: str | Callable[[SparkSession], DataFrame]) -> Plan:
         """The plan of a query that is not a view."""
@@ -159,6 +179,8 @@ def group_of(view: Definition, plan: Plan, upstream: Iterable[Definition]) -> st
     above = {below.group for below in upstream} - {DEFAULT_GROUP}
     if plan.recomputes:
         group = view.options.group or view.name
+        if len(above) > 1:
+            raise _apart(view, above)
         if group == DEFAULT_GROUP or any(below.group == group for below in upstream):
             raise Refused(
                 f"the view {view.name} is recomputed, so it needs a group of its own",
@@ -168,13 +190,16 @@ def group_of(view: Definition, plan: Plan, upstream: Iterable[Definition]) -> st
         return group
     group = view.options.group or next(iter(above), DEFAULT_GROUP)
     if above - {group}:
-        raise Refused(
-            f"the view {view.name} reads views of the groups {', '.join(sorted(above | {group}))}, which are not"
-            " at one position",
-            hint="put the views it reads into one group with group=",
-            view=view.name,
-        )
+        raise _apart(view, above | {group})
     return group
+
+
+def _apart(view: Definition, groups: set[str]) -> Refused:
+    return Refused(
+        f"the view {view.name} reads views of the groups {', '.join(sorted(groups))}, which are not at one position",
+        hint="put the views it reads into one group with group=",
+        view=view.name,
+    )
 
 
 def explained(plan: Plan) -> str:

@@ -37,7 +37,7 @@ class Proof:
 
 
 def prove(db: Database, planning: Planning, view: Definition) -> Proof:
-    """Recompute a view from the log alone and compare; floating point within 1e-9 relative, all else exactly."""
+    """Recompute a view from the log alone and compare; floating point within 1e-9, all else exactly."""
     kept = recompute.kept(db, view.name, view.position)
     frame = recompute.answer(db, planning, view, planning.plan(view), view.position, from_log=True)
     expected = _as(frame.toArrow(), kept.schema)
@@ -79,7 +79,7 @@ def _without_noise(missing: pa.Table, unexpected: pa.Table) -> tuple[pa.Table, p
     for name in floats:
         x, y = (pc.cast(t.column(name), pa.float64()).to_numpy(zero_copy_only=False) for t in (a, b))
         nulls = [t.column(name).is_null().to_numpy(zero_copy_only=False) for t in (a, b)]
-        close = np.isclose(x, y, rtol=TOLERANCE, atol=0.0, equal_nan=True) | (x == y)
+        close = np.isclose(x, y, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True) | (x == y)
         same &= close & (nulls[0] == nulls[1])
     keep = pa.array(~same)
     return a.filter(keep), b.filter(keep)

@@ -115,8 +115,8 @@ class Runner:
                     for epoch in done:
                         if on_epoch is not None:
                             on_epoch(epoch)
+                    self._scheduler.housekeeping()
                     if not done:
-                        self._scheduler.housekeeping()
                         self._db.catalog.wait(version, 0.25)
 
     def _until(
@@ -127,9 +127,9 @@ class Runner:
             for epoch in done:
                 if on_epoch is not None:
                     on_epoch(epoch)
+            self._scheduler.housekeeping()
             if not done and not reached():
                 time.sleep(0.01)
-        self._scheduler.housekeeping()
 
     def _reached(self, position: int) -> bool:
         with self._db.catalog.read() as tx:

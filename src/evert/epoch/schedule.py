@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING
 
 from evert.catalog import Lease, Transaction
 from evert.epoch import failures, ranges, replacing
+from evert.epoch.define import renew
 from evert.epoch.epoch import EpochDone, Epochs
-from evert.epoch.planning import Absent, Planning
+from evert.epoch.planning import Planning
 from evert.epoch.work import Work
-from evert.errors import Conflict
+from evert.errors import Absent, Conflict, Refused
 from evert.log import holds, retention
 from evert.log.files import Revoked
 from evert.log.protocol import Commit
@@ -66,6 +67,7 @@ class Scheduler:
         return done
 
     def _views(self) -> list[Definition]:
+        self._planning.look()
         with self._db.catalog.read() as tx:
             found = definitions.all(tx)
         planned = []
@@ -73,10 +75,14 @@ class Scheduler:
             if view.state == "absent":
                 continue
             try:
-                self._planning.plan(view)
-                planned.append(view)
+                if view.state == "stopped" or self._planning.is_valid(view):
+                    planned.append(view)
+                else:
+                    renew(self._db, self._planning, view)
             except Absent as error:
                 self._mark(view, "absent", error.as_dict())
+            except Refused as error:
+                self._mark(view, "stopped", error.as_dict())
         return planned
 
     def _step_group(self, group: str, lease: Lease) -> list[EpochDone]:
@@ -156,8 +162,15 @@ class Scheduler:
         return False
 
     def _limit(self, views: Sequence[Definition]) -> int:
-        """The last position these views can go to: the head, or that of a view outside that they read."""
-        return min([self._db.position, *(view.position for view in self._outside(views))])
+        """The last position these views can go to: the head, or that of a view outside that they read.
+
+        Groups beside the default one stop only where it has stopped, so that what reads both sees one moment.
+        """
+        frontiers = [view.position for view in self._outside(views)]
+        if views[0].group != DEFAULT_GROUP:
+            with self._db.catalog.read() as tx:
+                frontiers += _frontier(tx)
+        return min([self._db.position, *frontiers])
 
     def _outside(self, views: Sequence[Definition]) -> list[Definition]:
         """The views that these read and that do not go on with them."""
@@ -201,7 +214,7 @@ class Scheduler:
         def work(tx: Transaction) -> None:
             head = self._db.position
             for view in definitions.all(tx):
-                if view.state == "stopped" and view.position < head:
+                if view.state == "stopped" and _tried(view) < head:
                     _resume(tx, view)
 
         self._db.catalog.write(work)
@@ -210,7 +223,7 @@ class Scheduler:
         """In the long run, stopped views try again when there is something new, ever more seldom."""
         now = time.monotonic()
         for view in views:
-            if view.state != "stopped" or view.position >= self._db.position:
+            if view.state != "stopped" or _tried(view) >= self._db.position:
                 continue
             at, _ = self._retries.setdefault(view.id, (now + RETRY_FIRST, RETRY_FIRST))
             if now >= at:
@@ -241,10 +254,24 @@ class Scheduler:
         upkeep.keep(self._db.catalog, self._db.log)
 
 
+def _frontier(tx: Transaction) -> list[int]:
+    """Where the default group stands, if it shows anything."""
+    row = tx.one(
+        "SELECT max(position) FROM views WHERE \"group\" = ? AND state = 'live' AND folded IS NOT NULL",
+        DEFAULT_GROUP,
+    )
+    return [] if row is None or row[0] is None else [int(row[0])]
+
+
+def _tried(view: Definition) -> int:
+    """The position up to which a stopped view is known to fail."""
+    return max(view.position, (view.error or {}).get("epoch", NOWHERE))
+
+
 def _resume(tx: Transaction, view: Definition) -> None:
     """Let a stopped view try again, if the events that it has not seen are still there."""
     error = view.error or {}
-    if error.get("error") == failures.DAMAGED:
+    if definitions.replacement_of(tx, view) is not None:
         return
     for read in view.reads:
         hold = None if read.kind == "view" else holds.of_holder(tx, read.id, view.id)

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 TAIL_ROWS = 20_000
 """A longer tail is sealed before Spark reads it; a shorter one travels as Arrow."""
 
+_LOCAL = {"spark.driver.host": "127.0.0.1"}
 _SETTINGS = {
-    "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "2g",
     "spark.log.level": "ERROR",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -56,7 +56,8 @@ def session(master: str = Config.spark_master, **settings: str) -> SparkSession:
     os.environ["JAVA_HOME"] = str(find_java())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("evert").master(master)
-    for name, value in {**_SETTINGS, **settings}.items():
+    here = _LOCAL if master.startswith("local") else {}
+    for name, value in {**_SETTINGS, **here, **settings}.items():
         builder = builder.config(name, value)
     with _quiet_start():
         return builder.getOrCreate()

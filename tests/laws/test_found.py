@@ -1,0 +1,61 @@
+"""What the law found to be wrong once, as small as it got."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime
+
+import pytest
+
+import evert
+
+
+@pytest.fixture
+def db(spark, tmp_path):
+    with evert.open(tmp_path / "db", background=False) as made:
+        yield made
+
+
+def test_moments_flow_through_every_level(db):
+    moment = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
+    db.stream("events", "at TIMESTAMP, local TIMESTAMP_NTZ")
+    db.view("last", "SELECT max(at) AS at, count(local) AS n FROM events")
+    db.view("later", "SELECT at + INTERVAL 1 HOUR AS at FROM last")
+    db.topic("events").append({"at": moment, "local": moment.replace(tzinfo=None)})
+    db.refresh()
+    assert db.view("last").rows() == [{"at": moment, "n": 1}]
+    assert db.view("later").rows() == [{"at": moment.replace(hour=2)}]
+
+
+def test_the_key_of_a_stream_is_no_key_of_its_views(db):
+    db.stream("clicks", "session STRING, page STRING", key="session")
+    view = db.view("seen", "SELECT session, page FROM clicks")
+    db.topic("clicks").append([{"session": "a", "page": "x"}, {"session": "a", "page": "y"}])
+    db.refresh()
+    assert (view.state, view.key, view.count()) == ("live", None, 2)
+
+
+def test_a_refresh_beside_a_run_in_the_same_process_waits_for_it(db):
+    db.stream("events", "n INT")
+    view = db.view("total", "SELECT sum(n) AS n FROM events")
+    stop = threading.Event()
+    thread = threading.Thread(target=db.run, kwargs={"stop": stop})
+    thread.start()
+    try:
+        db.topic("events").append({"n": 1})
+        db.refresh(timeout=60)
+        assert view.rows() == [{"n": 1}]
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_a_recomputed_view_over_a_view_is_built_from_a_long_log(db, monkeypatch):
+    monkeypatch.setattr("evert.epoch.schedule.MOST_EVENTS", 1)
+    db.stream("events", "n INT")
+    db.view("seen", "SELECT n FROM events")
+    ranked = db.view("ranked", "SELECT rank() OVER (ORDER BY n) AS place FROM seen JOIN events USING (n)")
+    for number in range(3):
+        db.topic("events").append({"n": number})
+    db.refresh()
+    assert sorted(row["place"] for row in ranked.rows()) == [1, 2, 3]
