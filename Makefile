@@ -24,8 +24,8 @@ check: $(VENV)/.test  ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.test  ## measure the log beside SQLite, JSON lines and Kafka
-	$(BIN)/python bench/log.py $(ARGS)
+bench: $(VENV)/.test  ## measure: WHAT=log (beside SQLite, JSON lines and Kafka), floor or growth (beside plain Spark)
+	$(BIN)/python bench/$(or $(WHAT),log).py $(ARGS)
 
 soak: $(VENV)/.test  ## the long tests: crashes by the hundred, a minute at full speed
 	$(BIN)/python -m pytest -m slow --timeout 3600

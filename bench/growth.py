@@ -53,7 +53,9 @@ def main() -> None:
             value = statistics.median(times)
             case = f"epoch at {millions} million rows"
             found.append({"case": case, "system": "evert", "value": value, "unit": "ms", "correct": True})
-            found.append({"case": case, "system": "spark", "value": recomputed, "unit": "ms", "correct": True})
+            found.append(
+                {"case": case, "system": "spark", "value": recomputed, "unit": "ms", "correct": True}
+            )
         assert all(proof.holds for proof in db.prove("joined")), "the join is wrong"
     ours = [case["value"] for case in found if case["system"] == "evert"]
     print(f"growth  from the smallest to the largest state: {ours[-1] / ours[0]:.2f} times")

@@ -19,11 +19,11 @@ def test_this_spark_passes_and_is_asked_once(spark):
 
 def test_another_plan_is_told_with_the_version(spark, monkeypatch):
     monkeypatch.setattr(selftest, "_passed", set())
-    monkeypatch.setattr(selftest, "_SHAPES", {"select id from self_stream": "join output"})
+    monkeypatch.setitem(selftest._INCREMENTAL, "select id from self_stream", "join")
     with pytest.raises(Unsupported) as caught:
         selftest.self_test(spark)
     assert caught.value.message == (
-        f"Spark {spark.version} is not supported: it makes output of select id from self_stream, not join output"
+        f"Spark {spark.version} is not supported: it makes  of select id from self_stream, not join"
     )
 
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from evert.database import Database
 
 ROOM = "state"
+MOST_JOBS = 64
+"""So many prepared jobs are kept: one for each set of nodes that an epoch reached."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,8 @@ class Epochs:
             return Job(self._planning.catalyst, flow, frame=frame, **options).run(folder, epoch)
         key = (tuple(node.id for node in flow.nodes), frozenset(flow.leaves))
         if key not in self._jobs:
+            if len(self._jobs) >= MOST_JOBS:
+                self._jobs.clear()
             self._jobs[key] = Job(self._planning.catalyst, flow, **options)
         inputs.write_scan(db.log.files.path(f"{epoch}input.arrow"), feed.deltas, schema)
         return self._jobs[key].run(folder, epoch)

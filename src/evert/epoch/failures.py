@@ -83,6 +83,9 @@ def _details(
         return {"error": "stopped", "message": "a view that it reads has stopped", "epoch": work.upto}
     if isinstance(error, Damaged):
         return {"error": DAMAGED, "message": f"{error}; it is being rebuilt from the log", "epoch": work.upto}
+    before = view.error or {}
+    if before.get("message") == str(error):
+        return before | {"epoch": work.upto}
     below = _below(view, work.views)
     alone = replace(work, views=tuple(v for v in work.views if v.id == view.id or v.id in below))
     position = first_bad_position(epochs, alone)

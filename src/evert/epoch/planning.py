@@ -43,7 +43,7 @@ class Planning:
         if self._planner is None:
             from evert.plan.planner import Planner
 
-            session = on_spark.beside(on_spark.session(self._db.config.spark_master))
+            session = on_spark.session(self._db.config.spark_master)
             self._try_spark(session)
             self._planner = Planner(session)
         return self._planner

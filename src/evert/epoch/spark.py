@@ -42,17 +42,28 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.timeType.enabled": "true",
     "spark.python.unix.domain.socket.enabled": "true",
+    "spark.cleaner.periodicGC.interval": "5min",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
 
 
 def session(master: str = Config.spark_master, **settings: str) -> SparkSession:
-    """The process's Spark session, started if there is none: quiet, and in UTC."""
+    """A session of the process's Spark, which is started if there is none: quiet, and in UTC.
+
+    A Spark that the program has started itself is used as it is, through a session beside the program's own.
+    """
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise NotFound("views need PySpark", hint="pip install 'evert[spark]'") from error
+    there = SparkSession.getActiveSession() or SparkSession._instantiatedSession
+    if there is not None and not there.sparkContext._jsc.sc().isStopped():
+        own = beside(there)
+        for name, value in {**_SETTINGS, **settings}.items():
+            if name.startswith("spark.sql."):
+                own.conf.set(name, value)
+        return own
     os.environ["JAVA_HOME"] = str(find_java())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("evert").master(master)

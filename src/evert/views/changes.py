@@ -120,15 +120,15 @@ def publish(
 
 
 def begin(tx: Transaction, feed: int, position: int) -> None:
-    """Let the feed begin at a position: all that was published before it, while the view was built, counts as
-    one delta there, and no reader can ask for less.
+    """Let the feed begin at a position: all that was published before it, while the view was built, is the
+    snapshot there, and no reader can ask for less.
     """
     sql = "SELECT max(position) FROM changes WHERE feed = ? AND kind = 'snapshot' AND position <= ?"
     (start,) = tx.one(sql, feed, position) or (None,)
     if start is not None:
         _remove_before(tx, feed, start)
     tx.run(
-        "UPDATE changes SET kind = 'delta', position = ?, at = ? WHERE feed = ? AND position <= ?",
+        "UPDATE changes SET kind = 'snapshot', position = ?, at = ? WHERE feed = ? AND position <= ?",
         position,
         tx.now,
         feed,
