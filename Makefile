@@ -13,7 +13,7 @@ help:  ## show this list
 
 setup: $(VENV)/.run  ## make .venv and install Evert with Spark (and a Java runtime where there is none)
 
-demo: $(VENV)/.run  ## two producers, one view kept up to date by Spark, and a check of the result
+demo: $(VENV)/.run  ## two processes write, Spark keeps two views, and both are proved against plain Spark SQL
 	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/.test check  ## install what the tests need, start the servers they talk to, run them all

@@ -17,6 +17,7 @@ from evert.database import open as open_database
 from evert.epoch.java import find_java
 from evert.errors import Corrupt, EvertError
 from evert.log.verify import verify
+from evert.version import __version__
 from evert.views.verify import verify as verify_views
 
 LITTLE_ROOM = 1_000_000_000
@@ -153,6 +154,7 @@ def _examine(db: Database, deep: bool) -> Iterator[Check]:
         if not any(problem.level == "error" for problem in problems):
             yield Check("ok", "every offset is there" + (", and every checksum is right" if deep else ""))
         yield from _consumers(db)
+        yield from _sparks(db)
     except EvertError as error:
         yield _failed(error)
 
@@ -173,6 +175,15 @@ def _consumers(db: Database) -> Iterator[Check]:
             yield Check(
                 "warning", f"{lag.group} on {lag.topic}: {lag.warning}", f"see `evert lag {lag.topic}`"
             )
+
+
+def _sparks(db: Database) -> Iterator[Check]:
+    """Which versions of Spark have passed the test that is made before a database's views are planned."""
+    with db.catalog.read() as tx:
+        found = tx.all("SELECT name, value FROM engine WHERE name LIKE 'spark %' ORDER BY name")
+    for name, tested_by in found:
+        if tested_by == __version__:
+            yield Check("ok", f"{name.capitalize()} plans views as expected")
 
 
 def _failed(error: EvertError) -> Check:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.cli.evert_cli import Shell
 
+import evert
 from evert.catalog.bell import Bell
 from evert.doctor import examine_disk, file_system
 
@@ -125,3 +126,12 @@ def test_network_file_systems_are_refused(tmp_path: Path, kind: str, level: str)
     assert file_system(tmp_path / "db", mounts) == kind
     assert next(examine_disk(tmp_path, mounts)).level == level
     assert file_system(Path("/"), mounts) == "xfs"
+
+
+def test_a_spark_that_was_tried_by_this_version_is_told(shell: Shell) -> None:
+    with evert.open(shell.db, background=False) as db:
+        rows = [("spark 9.1.0", evert.__version__), ("spark 9.0.0", "an older Evert")]
+        db.catalog.write(lambda tx: [tx.run("INSERT INTO engine VALUES (?, ?)", *row) for row in rows])
+    said = shell.run("doctor").stdout
+    assert "Spark 9.1.0 plans views as expected" in said
+    assert "9.0.0" not in said

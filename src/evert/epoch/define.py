@@ -12,7 +12,6 @@ from evert.duration import Duration
 from evert.epoch.planning import Planning, explained, group_of
 from evert.errors import BadName, Refused
 from evert.log import holds
-from evert.log.names import folded
 from evert.plan.graph import Plan
 from evert.views import bases
 from evert.views import definition as definitions
@@ -52,7 +51,7 @@ class Wanted:
 def define(db: Database, planning: Planning, wanted: Wanted) -> Definition:
     """Plan a view and write it down."""
     if not isinstance(wanted.query, str):
-        planning.functions[folded(wanted.name)] = wanted.query
+        planning.functions[wanted.text] = wanted.query
     undone: list[Definition] = []
 
     def look(tx: Transaction) -> None:
@@ -69,7 +68,7 @@ def define(db: Database, planning: Planning, wanted: Wanted) -> Definition:
         upstream = [definitions.find(tx, leaf.name) for leaf in plan.leaves if leaf.kind == "view"]
         group = group_of(view, plan, upstream)
         if view.replaces is not None:
-            _check_readers(tx, view, plan, upstream)
+            _check_readers(tx, view, plan, upstream, group)
     reads = planning.reads(plan)
 
     def work(tx: Transaction) -> Definition:
@@ -150,16 +149,19 @@ def _planned(tx: Transaction, view: Definition, plan: Plan, reads: Sequence[Read
 def _hold(tx: Transaction, view: Definition, reads: Sequence[Read]) -> None:
     for read in reads:
         if read.kind != "view":
-            holds.take(tx, read.id, view.id, _since(tx, view, read))
+            since = _since(tx, view, read)
+            before = None if view.replaces is None else holds.of_holder(tx, read.id, view.replaces)
+            holds.take(tx, read.id, view.id, since, since if before is None else max(since, before.upto))
 
 
 def _since(tx: Transaction, view: Definition, read: Read) -> int:
     """After which position a view counts a topic's rows.
 
-    It is where the log begins now. A replacement that needs nothing that retention has removed counts what the
-    view counted whose place it takes.
+    It is where the log begins now, or will when what has been made into a base goes. A replacement that needs
+    nothing that retention has removed counts what the view counted whose place it takes.
     """
     (gone,) = tx.one("SELECT gone FROM topics WHERE id = ?", read.id) or (0,)
+    gone = max([gone, *(base.upto for base in bases.of_topic(tx, read.id, 0))])
     before = None if view.replaces is None else holds.of_holder(tx, read.id, view.replaces)
     if before is None:
         return int(gone)
@@ -186,8 +188,10 @@ def _create(tx: Transaction, wanted: Wanted) -> Definition:
     )
 
 
-def _check_readers(tx: Transaction, view: Definition, plan: Plan, upstream: Sequence[Definition]) -> None:
-    """A replacement must not read itself, nor change columns that other views read."""
+def _check_readers(
+    tx: Transaction, view: Definition, plan: Plan, upstream: Sequence[Definition], group: str
+) -> None:
+    """A replacement must not read itself, nor change columns or group while other views read it."""
     old = definitions.by_id(tx, view.replaces or 0)
     if old is None:
         return
@@ -202,6 +206,13 @@ def _check_readers(tx: Transaction, view: Definition, plan: Plan, upstream: Sequ
                 found = definitions.by_id(tx, read.id)
                 waiting += [] if found is None else [found]
     readers = sorted({r.name for r in definitions.readers_of(tx, "view", old.id) if r.id != view.id})
+    if readers and group != old.group:
+        raise Refused(
+            f"the view {view.name} cannot move from the group {old.group} to {group} while"
+            f" {', '.join(readers)} reads it",
+            hint=f"drop {readers[0]}, replace {view.name}, and define {readers[0]} again",
+            view=view.name,
+        )
     if readers and (old.columns is None or not old.columns.equals(plan.columns)):
         raise Refused(
             f"the view {view.name} cannot change its columns while {', '.join(readers)} reads it",

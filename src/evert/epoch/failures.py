@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from evert.catalog import Lease, Transaction
 from evert.epoch.define import rebuild
 from evert.epoch.spark import Damaged, JobFailed
-from evert.errors import BadQuery
+from evert.errors import BadQuery, Expired
 from evert.views import definition as definitions
 from evert.views.definition import Definition
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from evert.epoch.epoch import Epochs
     from evert.epoch.work import Work
 
-JOB_FAILURES = (JobFailed, BadQuery)
+JOB_FAILURES = (JobFailed, BadQuery, Expired)
 DAMAGED = "damaged"
 MOST_TRIES = 24
 SHOWN = 5

@@ -13,6 +13,7 @@ from evert.epoch import inputs, ranges, recompute
 from evert.epoch.flow import Flow, Part, query_leaf
 from evert.epoch.planning import Planning
 from evert.epoch.work import Work
+from evert.errors import Expired
 from evert.log import holds
 from evert.plan.graph import Leaf
 from evert.views import bases, changes
@@ -78,7 +79,7 @@ def gathered(db: Database, planning: Planning, work: Work, flow: Flow, parts: Se
     frames = {}
     for part, view in zip(parts, work.views, strict=True):
         if part.plan.recomputes and (work.joins if work.building else work.after < work.upto):
-            frames[query_leaf(part).id] = recompute.result(db, planning, view, part.plan, work.upto)
+            frames[query_leaf(part).id] = recompute.result(db, planning, view, part.plan, work)
     return Feed(deltas, topics, frames, events)
 
 
@@ -146,6 +147,9 @@ def _view_delta(db: Database, work: Work, leaf: Leaf) -> pa.Table:
         view = find(tx, leaf.name)
         if work.building:
             return view, changes.entries_at(tx, db.path, view.feed, work.upto)
+        begin = changes.first(tx, view.feed)
+        if begin is not None and begin > work.after:
+            raise Expired(f"the changes of {view.name} after position {work.after} are no longer kept")
         return view, changes.deltas(tx, db.path, view.feed, work.after, work.upto)
 
     view, entries = changes.look_again(db.catalog, look)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ import pyarrow as pa
 from evert.catalog import Transaction
 from evert.epoch import spark as on_spark
 from evert.epoch.flow import OUTPUT
-from evert.errors import Absent, Refused
+from evert.errors import Absent, Conflict, Refused
 from evert.log.names import folded
 from evert.log.topic import Topic
 from evert.plan.graph import Plan
@@ -33,9 +34,10 @@ class Planning:
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._plans: dict[tuple[int, tuple[int, ...]], Plan] = {}
-        self._versions: dict[int, int] = {}
+        self._plans: dict[tuple[int, tuple[Any, ...]], Plan] = {}
+        self._versions: dict[int, tuple[int, str]] = {}
         self._planner: Planner | None = None
+        self._alone = threading.RLock()
         self.functions: dict[str, Callable[[SparkSession], DataFrame]] = {}
 
     @property
@@ -66,17 +68,19 @@ class Planning:
 
     def plan(self, view: Definition) -> Plan:
         """The plan of a view as it was defined: of the columns that its topics had then."""
-        versions = tuple(r.id if r.kind == "view" else self._versions.get(r.id, 0) for r in view.reads)
-        known = self._plans.get((view.id, versions))
-        if known is None or (view.fingerprint and known.fingerprint != view.fingerprint):
-            known = self._make(view)
-            self._plans[view.id, versions] = known
-        return known
+        versions = tuple(r.id if r.kind == "view" else self._versions.get(r.id) for r in view.reads)
+        with self._alone:
+            known = self._plans.get((view.id, versions))
+            if known is None or (view.fingerprint and known.fingerprint != view.fingerprint):
+                known = self._make(view)
+                self._plans[view.id, versions] = known
+            return known
 
     def look(self) -> None:
         """See which versions the topics' schemas have now: another one may mean another plan."""
         with self._db.catalog.read() as tx:
-            self._versions = dict(tx.all("SELECT id, schema FROM topics"))
+            rows = tx.all("SELECT id, schema, options FROM topics")
+        self._versions = {number: (schema, options) for number, schema, options in rows}
 
     def is_valid(self, view: Definition) -> bool:
         """Whether the state that a view has is of the plan that its query has now."""
@@ -84,14 +88,15 @@ class Planning:
 
     def tried(self, query: str | Callable[[SparkSession], DataFrame]) -> Plan:
         """The plan of a query that is not a view."""
-        self._register(None)
-        return self.planner.plan(query, key=None, name="the query")
+        with self._alone:
+            self._register(None)
+            return self.planner.plan(query, key=None, name="the query")
 
     def query(self, view: Definition) -> str | Callable[[SparkSession], DataFrame]:
         """What is run: the SQL text, or the function."""
         if view.kind == "sql":
             return view.query
-        found = self.functions.get(folded(view.name))
+        found = self.functions.get(view.query)
         return found if found is not None else _imported(view)
 
     def reads(self, plan: Plan) -> tuple[Read, ...]:
@@ -129,7 +134,9 @@ class Planning:
                     append_only=stream and topic.options.views == "keep",
                 )
             for other in definitions.all(tx):
-                if other.current and other.columns is not None and other.id not in own:
+                if not other.current:
+                    continue
+                if other.columns is not None and other.id not in own:
                     key = other.key or ()
                     id = f"v{folded(other.name)}"
                     planner.register(other.name, "view", other.columns, id, key, append_only=False)
@@ -162,6 +169,8 @@ def _imported(view: Definition) -> Callable[..., Any]:
 
 def nodes_of(tx: Transaction, view: Definition, plan: Plan) -> dict[str, int]:
     """The numbers of a view's nodes in the catalog, given at the first time."""
+    if definitions.by_id(tx, view.id) is None:
+        raise Conflict(f"the view {view.name} was dropped", view=view.name)
     known = dict(tx.all("SELECT name, id FROM nodes WHERE view = ?", view.id))
     wanted = (
         {OUTPUT: "output"}
@@ -178,7 +187,7 @@ def group_of(view: Definition, plan: Plan, upstream: Iterable[Definition]) -> st
     """The group in which a view lives: its own if it recomputes, else that of what it reads."""
     above = {below.group for below in upstream} - {DEFAULT_GROUP}
     if plan.recomputes:
-        group = view.options.group or view.name
+        group = view.options.group or (view.name if view.name != DEFAULT_GROUP else f"{view.name}_view")
         if len(above) > 1:
             raise _apart(view, above)
         if group == DEFAULT_GROUP or any(below.group == group for below in upstream):
@@ -196,7 +205,8 @@ def group_of(view: Definition, plan: Plan, upstream: Iterable[Definition]) -> st
 
 def _apart(view: Definition, groups: set[str]) -> Refused:
     return Refused(
-        f"the view {view.name} reads views of the groups {', '.join(sorted(groups))}, which are not at one position",
+        f"the view {view.name} reads views of the groups {', '.join(sorted(groups))}, which are not at one"
+        " position",
         hint="put the views it reads into one group with group=",
         view=view.name,
     )

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evert.epoch import recompute
+from evert.errors import BadQuery
+from evert.plan.catalyst import Catalyst
 from evert.trace import consolidate
 from evert.trace.keys import same_rows
 from evert.views.definition import Definition
@@ -38,9 +40,15 @@ class Proof:
 
 def prove(db: Database, planning: Planning, view: Definition) -> Proof:
     """Recompute a view from the log alone and compare; floating point within 1e-9, all else exactly."""
+    from pyspark.errors import PySparkException
+
     kept = recompute.kept(db, view.name, view.position)
     frame = recompute.answer(db, planning, view, planning.plan(view), view.position, from_log=True)
-    expected = _as(frame.toArrow(), kept.schema)
+    try:
+        with Catalyst.quietly():
+            expected = _as(frame.toArrow(), kept.schema)
+    except PySparkException as error:
+        raise BadQuery(f"the view {view.name} cannot be recomputed: {error}", view=view.name) from error
     missing, unexpected = difference(expected, kept)
     return Proof(view.name, view.position, kept.num_rows, missing, unexpected)
 

@@ -5,6 +5,8 @@ Views that are not incremental are made this way, and every view is proved by it
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -22,24 +24,38 @@ if TYPE_CHECKING:
     from evert.catalog import Transaction
     from evert.database import Database
     from evert.epoch.planning import Planning
+    from evert.epoch.work import Work
     from evert.plan.graph import Leaf, Plan
 
+_NOTHING: Mapping[int, int] = MappingProxyType({})
 
-def result(db: Database, planning: Planning, view: Definition, plan: Plan, upto: int) -> DataFrame:
-    """The query's whole result at a position, as a delta: numbered columns and the weight 1."""
+
+def result(db: Database, planning: Planning, view: Definition, plan: Plan, work: Work) -> DataFrame:
+    """The query's whole result after an epoch, as a delta: numbered columns and the weight 1."""
     from pyspark.sql import functions as f
 
-    frame = answer(db, planning, view, plan, upto)
+    frame = answer(db, planning, view, plan, work.upto, forgets=work.forgets)
     numbered = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
     return numbered.select("*", f.lit(1).cast("bigint").alias("__w"))
 
 
 def answer(
-    db: Database, planning: Planning, view: Definition, plan: Plan, upto: int, *, from_log: bool = False
+    db: Database,
+    planning: Planning,
+    view: Definition,
+    plan: Plan,
+    upto: int,
+    *,
+    from_log: bool = False,
+    forgets: Mapping[int, int] = _NOTHING,
 ) -> DataFrame:
-    """The query's result at a position. `from_log`: views that it reads are recomputed too, not taken as kept."""
+    """The query's result at a position.
+
+    `from_log`: views that it reads are recomputed too, not taken as kept. `forgets`: the position, by topic, up
+    to which events do not count from now on.
+    """
     session = on_spark.beside(planning.catalyst.session)
-    _register(db, planning, session, view, plan, upto, from_log)
+    _register(db, planning, session, view, plan, upto, from_log, forgets)
     return _run(planning, session, view)
 
 
@@ -51,10 +67,11 @@ def _register(
     plan: Plan,
     upto: int,
     from_log: bool,
+    forgets: Mapping[int, int],
 ) -> None:
     for leaf in plan.leaves:
         if leaf.kind in ("stream", "table"):
-            frame = _topic(db, session, view, leaf, upto)
+            frame = _topic(db, session, view, leaf, upto, forgets)
         elif leaf.kind == "view" and from_log:
             with db.catalog.read() as tx:
                 below = find(tx, leaf.name)
@@ -68,12 +85,14 @@ def _register(
         frame.createOrReplaceTempView(on_spark.quoted(leaf.name))
 
 
-def _topic(db: Database, session: SparkSession, view: Definition, leaf: Leaf, upto: int) -> DataFrame:
+def _topic(
+    db: Database, session: SparkSession, view: Definition, leaf: Leaf, upto: int, forgets: Mapping[int, int]
+) -> DataFrame:
     """What a topic holds at a position, for a view: events that are gone come from bases."""
     topic = db.definition(leaf.name)
     with db.catalog.read() as tx:
         hold = holds.of_holder(tx, topic.id, view.id)
-        since = 0 if hold is None else hold.since
+        since = max(0 if hold is None else hold.since, forgets.get(topic.id, 0))
         found = bases.of_topic(tx, topic.id, since) if topic.kind == "stream" else []
         (replaced,) = tx.one("SELECT replaced FROM topics WHERE id = ?", topic.id) or (0,)
     if upto < replaced:

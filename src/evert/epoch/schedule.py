@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from evert.catalog import Lease, Transaction
-from evert.epoch import failures, ranges, replacing
+from evert.epoch import failures, ranges, replacing, stopping
 from evert.epoch.define import renew
 from evert.epoch.epoch import EpochDone, Epochs
 from evert.epoch.planning import Planning
@@ -29,7 +29,7 @@ from evert.log.files import Revoked
 from evert.log.protocol import Commit
 from evert.views import definition as definitions
 from evert.views import upkeep
-from evert.views.definition import DEFAULT_GROUP, NOWHERE, Definition
+from evert.views.definition import DEFAULT_GROUP, Definition
 
 if TYPE_CHECKING:
     from evert.database import Database
@@ -57,9 +57,9 @@ class Scheduler:
 
     def step(self, lease: Lease, *, eager: bool) -> list[EpochDone]:
         """Run an epoch of every group that has something to do. `eager`: recompute without waiting."""
-        views = self._views()
         if not eager:
-            self._retry_later(views)
+            self._retry_later()
+        views = self._views()
         done: list[EpochDone] = []
         for group in _groups_in_order(views):
             if eager or self._due(group, views):
@@ -67,37 +67,49 @@ class Scheduler:
         return done
 
     def _views(self) -> list[Definition]:
+        """All views that can be planned here, as they are now."""
         self._planning.look()
         with self._db.catalog.read() as tx:
             found = definitions.all(tx)
-        planned = []
+        planned, changed = [], False
         for view in found:
-            if view.state == "absent":
-                continue
             try:
                 if view.state == "stopped" or self._planning.is_valid(view):
                     planned.append(view)
+                    if view.state == "absent":
+                        self._db.catalog.write(partial(definitions.go_on, view=view))
+                        changed = True
                 else:
                     renew(self._db, self._planning, view)
+                    changed = True
             except Absent as error:
-                self._mark(view, "absent", error.as_dict())
+                if view.state != "absent":
+                    self._mark(view, "absent", error.as_dict())
+                    changed = True
             except Refused as error:
-                self._mark(view, "stopped", error.as_dict())
-        return planned
+                self._mark(view, "stopped", error.as_dict() | {"epoch": self._db.position})
+                self._planned_retry(view)
+                changed = True
+        if any(view.state in ("stopped", "absent") for view in found) or changed:
+            changed |= self._db.catalog.write(stopping.stop_readers)
+        return self._views() if changed else planned
 
     def _step_group(self, group: str, lease: Lease) -> list[EpochDone]:
         done = []
-        views = [view for view in self._views() if view.group == group]
-        live = [view for view in views if view.state == "live"]
+        live = self._in_state(group, "live")
         if live and (work := self._forward(live)) is not None:
             done += self._run(work, lease)
-            live = [view for view in self._views() if view.group == group and view.state == "live"]
         for state in ("live", "resuming", "building"):
-            waiting = [view for view in self._views() if view.group == group and view.state == state]
-            for together in _by_position([v for v in waiting if state != "live" or _left_behind(v, live)]):
+            for together in _by_position(self._in_state(group, state)):
+                live = self._in_state(group, "live")
+                if state == "live" and not _left_behind(together[0], live):
+                    continue
                 if (work := self._catch_up(together, live)) is not None:
                     done += self._run(work, lease)
         return done
+
+    def _in_state(self, group: str, state: definitions.State) -> list[Definition]:
+        return [view for view in self._views() if view.group == group and view.state == state]
 
     def _forward(self, live: Sequence[Definition]) -> Work | None:
         """The next epoch of live views: up to the head, or to where the views stand that they read."""
@@ -110,7 +122,7 @@ class Scheduler:
         if (changing or forgets) and self._db.position <= position:
             self._db.log.append(Commit(()))
         upto = self._limit(views)
-        if upto <= position:
+        if upto <= position or self._too_early(views, upto):
             return None
         if not self._outside(views):  # those outside have answers where they stand, and not at every position
             upto = self._cut(views, upto)
@@ -140,7 +152,7 @@ class Scheduler:
         frontiers = {view.position for view in live}
         limit = self._limit(views)
         upto = min([*frontiers, limit])
-        if limit < upto or any(self._unready(view) for view in views):
+        if limit < upto or any(self._unready(view) for view in views) or self._too_early(views, upto):
             return None
         work = Work(tuple(views), upto)
         if views[0].state == "building":
@@ -180,9 +192,22 @@ class Scheduler:
         return [below for below in read if below is not None and below.id not in together]
 
     def _cut(self, views: Sequence[Definition], upto: int) -> int:
+        """Where to cut a backlog; not where a table, compacted since, no longer has all its rows of then."""
         topics = sorted({read.id for view in views for read in view.reads if read.kind != "view"})
         with self._db.catalog.read() as tx:
-            return ranges.cut(tx, topics, max(0, views[0].position), upto, MOST_EVENTS)
+            found = ranges.cut(tx, topics, max(0, views[0].position), upto, MOST_EVENTS)
+            return min(upto, max(found, self._whole_from(tx, views)))
+
+    def _too_early(self, views: Sequence[Definition], upto: int) -> bool:
+        """Whether a table was compacted beyond a position, so that it cannot be read as it was there."""
+        with self._db.catalog.read() as tx:
+            return upto < self._whole_from(tx, views)
+
+    def _whole_from(self, tx: Transaction, views: Sequence[Definition]) -> int:
+        """From which position on the tables that these views read have all their rows."""
+        tables = {read.id for view in views for read in view.reads if read.kind == "table"}
+        found = [tx.one("SELECT replaced FROM topics WHERE id = ?", table) or (0,) for table in tables]
+        return max((replaced for (replaced,) in found), default=0)
 
     def _run(self, work: Work, lease: Lease) -> list[EpochDone]:
         """Run an epoch; views that fail on their data stop, and the others go on without them."""
@@ -212,22 +237,28 @@ class Scheduler:
         """Let stopped views try again: what has been written since may have mended their data."""
 
         def work(tx: Transaction) -> None:
-            head = self._db.position
-            for view in definitions.all(tx):
-                if view.state == "stopped" and _tried(view) < head:
-                    _resume(tx, view)
+            again = True
+            while again:
+                again = False
+                for view in definitions.all(tx):
+                    if stopping.can_try(tx, view, head):
+                        stopping.try_again(tx, view)
+                        now = definitions.by_id(tx, view.id)
+                        again |= now is not None and now.state != "stopped"
 
+        head = self._db.position
         self._db.catalog.write(work)
 
-    def _retry_later(self, views: Sequence[Definition]) -> None:
+    def _retry_later(self) -> None:
         """In the long run, stopped views try again when there is something new, ever more seldom."""
-        now = time.monotonic()
-        for view in views:
-            if view.state != "stopped" or _tried(view) >= self._db.position:
-                continue
+        now, head = time.monotonic(), self._db.position
+        with self._db.catalog.read() as tx:
+            due = [view for view in definitions.all(tx) if stopping.can_try(tx, view, head)]
+        for view in due:
             at, _ = self._retries.setdefault(view.id, (now + RETRY_FIRST, RETRY_FIRST))
             if now >= at:
-                self._db.catalog.write(partial(_resume, view=view))
+                self._planned_retry(view)
+                self._db.catalog.write(partial(stopping.try_again, view=view))
 
     def _planned_retry(self, view: Definition) -> None:
         _, wait = self._retries.get(view.id, (0.0, RETRY_FIRST / 2))
@@ -261,27 +292,6 @@ def _frontier(tx: Transaction) -> list[int]:
         DEFAULT_GROUP,
     )
     return [] if row is None or row[0] is None else [int(row[0])]
-
-
-def _tried(view: Definition) -> int:
-    """The position up to which a stopped view is known to fail."""
-    return max(view.position, (view.error or {}).get("epoch", NOWHERE))
-
-
-def _resume(tx: Transaction, view: Definition) -> None:
-    """Let a stopped view try again, if the events that it has not seen are still there."""
-    error = view.error or {}
-    if definitions.replacement_of(tx, view) is not None:
-        return
-    for read in view.reads:
-        hold = None if read.kind == "view" else holds.of_holder(tx, read.id, view.id)
-        if hold is not None and hold.upto > max(view.position, hold.since):
-            note = f"events of {read.name} that it has not seen are gone: replace the view"
-            if note not in error.get("message", ""):
-                error = error | {"message": f"{error.get('message', '')} ({note})"}
-                definitions.mark(tx, view.id, "stopped", error=error)
-            return
-    definitions.mark(tx, view.id, "building" if view.position == NOWHERE else "resuming", error=view.error)
 
 
 def _groups_in_order(views: Sequence[Definition]) -> list[str]:

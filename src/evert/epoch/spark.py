@@ -60,9 +60,8 @@ def session(master: str = Config.spark_master, **settings: str) -> SparkSession:
     there = SparkSession.getActiveSession() or SparkSession._instantiatedSession
     if there is not None and not there.sparkContext._jsc.sc().isStopped():
         own = beside(there)
-        for name, value in {**_SETTINGS, **settings}.items():
-            if name.startswith("spark.sql."):
-                own.conf.set(name, value)
+        for name, value in settings.items():
+            own.conf.set(name, value)
         return own
     os.environ["JAVA_HOME"] = str(find_java())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -75,8 +74,12 @@ def session(master: str = Config.spark_master, **settings: str) -> SparkSession:
 
 
 def beside(spark: SparkSession) -> SparkSession:
-    """A session with tables and settings of its own in the same Spark."""
-    return spark.newSession()
+    """A session with tables of its own in the same Spark, and the settings that views are computed with."""
+    own = spark.newSession()
+    for name, value in _SETTINGS.items():
+        if name.startswith("spark.sql."):
+            own.conf.set(name, value)
+    return own
 
 
 @contextmanager

@@ -25,6 +25,10 @@ class Work:
     switches: tuple[Switch, ...] = ()
     forgets: Mapping[int, int] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if len({view.position for view in self.views}) != 1:
+            raise ValueError("the views of an epoch stand at one position")
+
     @property
     def group(self) -> str:
         return self.views[0].group

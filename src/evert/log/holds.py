@@ -21,10 +21,10 @@ class Hold:
     seen: int
 
 
-def take(tx: Transaction, topic: int, holder: int, since: int) -> None:
-    """Begin to hold: rows after `since` are needed, none has been seen."""
+def take(tx: Transaction, topic: int, holder: int, since: int, upto: int) -> None:
+    """Begin to hold: rows after `since` count, those up to `upto` are kept elsewhere, none has been seen."""
     sql = "INSERT INTO holds (topic, holder, since, upto, seen) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
-    tx.run(sql, topic, holder, since, since, since)
+    tx.run(sql, topic, holder, since, upto, since)
 
 
 def release(tx: Transaction, holder: int) -> None:

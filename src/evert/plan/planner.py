@@ -17,7 +17,7 @@ from evert.plan.graph import Leaf, LeafKind, Node, Plan
 from evert.plan.incremental import Flow, Incremental, Relation
 from evert.plan.nodes import Nodes, Port, leaf_digest
 from evert.plan.reading import Reader
-from evert.plan.refuse import check, spark_words
+from evert.plan.refuse import check, check_text, spark_words
 from evert.plan.tree import Recompute
 from evert.plan.types import ddl, kind_of, kinds_in, named_schema
 from evert.schema.schema import check_names
@@ -78,6 +78,8 @@ class Planner:
             return self._plan(query, key)
 
     def _plan(self, query: str | Callable[[SparkSession], DataFrame], key: Sequence[str] | None) -> Plan:
+        if isinstance(query, str):
+            check_text(query)
         with spark_words([relation.leaf.name for relation in self._relations.values()]):
             analysed = self.catalyst.analysed(run(query, self.catalyst.session))
         found = check(self.catalyst, analysed, self._placeholders)
@@ -93,6 +95,8 @@ class Planner:
 
     def _columns(self, analysed: Any) -> pa.Schema:
         attributes = self.catalyst.items(analysed.output())
+        if not attributes:
+            raise BadQuery("a view needs at least one column", hint="select something")
         kinds = []
         for attribute in attributes:
             try:

@@ -26,6 +26,7 @@ _SESSION = {
     "SparkVersion": "version()",
 }
 _RANDOM = {
+    "AesEncrypt": "aes_encrypt()",
     "InputFileName": "input_file_name()",
     "MonotonicallyIncreasingID": "monotonically_increasing_id()",
     "Rand": "rand()",
@@ -39,6 +40,9 @@ _RANDOM = {
 }
 _JAVA = {"CallMethodViaReflection": "reflect()", "TryReflect": "try_reflect()"}
 _CONSTANT_LEAVES = {"CTERelationRef", "LocalRelation", "OneRowRelation", "Range", "UnionLoopRef"}
+_DAY = r"(['\"])\s*(?:now|today|tomorrow|yesterday)\s*\1"
+_KIND = r"(?:timestamp(?:_ntz|_ltz)?|date)\b"
+_CLOCK_TEXT = re.compile(rf"\b{_KIND}\s*{_DAY}|{_DAY.replace('1', '2')}\s*(?:as|::)\s*{_KIND}", re.IGNORECASE)
 _PLACE = re.compile(r"line (\d+),? pos (\d+)")
 
 
@@ -80,6 +84,15 @@ def _close(name: str, names: Sequence[str]) -> str:
     if close:
         return "did you mean " + " or ".join(map(repr, close)) + "?"
     return "the topics and views are " + ", ".join(sorted(names)) if names else "there are no topics yet"
+
+
+def check_text(query: str) -> None:
+    """Raises BadQuery for literals that mean the moment at which the query is read."""
+    if found := _CLOCK_TEXT.search(query):
+        raise BadQuery(
+            f"{found[0]} is the time at which the query is read, so the view would change with every restart",
+            hint="write the time out, or compare with a column of the topic",
+        )
 
 
 def check(catalyst: Catalyst, plan: Any, ours: Collection[int]) -> list[int]:

@@ -205,8 +205,24 @@ def resume(tx: Transaction, name: str) -> Definition:
                 hint=f"resume {below.name}",
                 view=view.name,
             )
+    if (reason := lost(tx, view)) is not None:
+        raise Refused(f"the view {view.name} cannot go on: {reason}", hint="replace it", view=view.name)
     _go_on(tx, [view])
     return find(tx, name)
+
+
+def lost(tx: Transaction, view: Definition) -> str | None:
+    """Why a view cannot go on from where it is: events that it has not seen are gone; None if they are not."""
+    for read in view.reads:
+        hold = None if read.kind == "view" else holds.of_holder(tx, read.id, view.id)
+        if hold is not None and hold.upto > max(view.position, hold.since):
+            return f"events of {read.name} that it has not seen are gone: replace the view"
+    return None
+
+
+def go_on(tx: Transaction, view: Definition) -> None:
+    """Let a view catch up from where it is."""
+    mark(tx, view.id, "building" if view.position == NOWHERE else "resuming", error=view.error)
 
 
 def _go_on(tx: Transaction, views: Sequence[Definition]) -> None:
@@ -214,9 +230,8 @@ def _go_on(tx: Transaction, views: Sequence[Definition]) -> None:
     waiting = list(views)
     while waiting:
         next_ = waiting.pop()
-        if next_.state == "stopped":
-            state: State = "building" if next_.position == NOWHERE else "resuming"
-            mark(tx, next_.id, state, error=next_.error)
+        if next_.state == "stopped" and lost(tx, next_) is None:
+            go_on(tx, next_)
             waiting.extend(readers_of(tx, "view", next_.id))
 
 
