@@ -122,10 +122,3 @@ def test_a_view_is_brought_to_the_head_of_the_log_and_read_without_spark(spark, 
     db.refresh()
     assert view.rows() == [{"country": "DE", "total": 12}]
     assert db.views["revenue"].query == query
-
-
-def test_a_view_whose_query_fails_says_which_and_why(spark, db):
-    db.stream("orders", "amount INT")
-    db.view("broken", "SELECT nothing FROM orders")
-    with pytest.raises(evert.EvertError, match="broken"):
-        db.refresh()

@@ -62,6 +62,8 @@ def define(db: Database, planning: Planning, wanted: Wanted) -> Definition:
         db.catalog.write(look)
     view = undone[0]
     if view.columns is not None:
+        if view.state == "absent":
+            db.catalog.write(lambda tx: definitions.go_on(tx, view))
         return view
     plan = planning.plan(replace(view, fingerprint=""))
     with db.catalog.read() as tx:
