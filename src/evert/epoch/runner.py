@@ -79,12 +79,15 @@ class Runner:
         """Bring every view to the head of the log as it is now; the position."""
         target = self._db.position
         deadline = None if timeout is None else time.monotonic() + timeout
-        while not self._reached(target):
+        again = self._scheduler.can_retry()
+        while again or not self._reached(target):
             with self._held() as lease:
                 if lease is None:
+                    again = False  # whoever runs lets them try
                     self._db.catalog.wait(self._db.catalog.version(), LOOK_AGAIN)
                 else:
                     self._scheduler.retry_stopped()
+                    again = False
                     self._until(lambda: self._reached(target), lease, on_epoch, deadline)
             if deadline is not None and time.monotonic() > deadline:
                 raise TimedOut(f"the views have not reached position {target} in time", position=target)

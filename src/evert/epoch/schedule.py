@@ -233,6 +233,12 @@ class Scheduler:
             self._last_run[work.group] = (time.monotonic(), done.milliseconds / 1e3)
             return [done]
 
+    def can_retry(self) -> bool:
+        """Whether there are stopped views that could try again."""
+        head = self._db.position
+        with self._db.catalog.read() as tx:
+            return any(stopping.can_try(tx, view, head) for view in definitions.all(tx))
+
     def retry_stopped(self) -> None:
         """Let stopped views try again: what has been written since may have mended their data."""
 
