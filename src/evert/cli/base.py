@@ -14,7 +14,7 @@ import click
 from evert.catalog.sqlite import FILE
 from evert.database import Database
 from evert.database import open as open_database
-from evert.errors import NotADatabase, Refused
+from evert.errors import EvertError, NotADatabase, Refused
 
 _KEY = "evert.session"
 _STARTED = "evert.started"
@@ -148,7 +148,7 @@ def _names(ctx: click.Context, sql: str, incomplete: str) -> list[str]:
         path = (_of(ctx).folder() / FILE).resolve()
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=1)) as catalog:
             return [name for (name,) in catalog.execute(sql) if name.startswith(incomplete)]
-    except Exception:
+    except (EvertError, OSError, sqlite3.Error):
         return []
 
 

@@ -90,8 +90,9 @@ class Scheduler:
                 self._mark(view, "stopped", error.as_dict() | {"epoch": self._db.position})
                 self._planned_retry(view)
                 changed = True
-        if any(view.state in ("stopped", "absent") for view in found) or changed:
-            changed |= self._db.catalog.write(stopping.stop_readers)
+        if stopping.readers_of_stopped(found):  # a write for nothing would wake whoever waits, this loop too
+            self._db.catalog.write(stopping.stop_readers)
+            changed = True
         return self._views() if changed else planned
 
     def _step_group(self, group: str, lease: Lease) -> list[EpochDone]:

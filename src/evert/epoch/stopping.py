@@ -33,8 +33,7 @@ def can_try(tx: Transaction, view: Definition, head: int) -> bool:
     """Whether a stopped view may try again: there is something new, and what it reads has not stopped."""
     if view.state != "stopped" or tried(view) >= head:
         return False
-    views = {other.id: other for other in definitions.all(tx)}
-    return not _below(view, views, also_own=view)
+    return _below(view, {other.id: other for other in definitions.all(tx)}) is None
 
 
 def tried(view: Definition) -> int:
@@ -68,10 +67,10 @@ def _missed_views(tx: Transaction, view: Definition) -> bool:
     return False
 
 
-def _below(view: Definition, views: dict[int, Definition], also_own: Definition | None = None) -> str | None:
-    """The name of a view below that has stopped, if there is one; a view does not count itself."""
+def _below(view: Definition, views: dict[int, Definition]) -> str | None:
+    """The name of a view that it reads and that has stopped, if there is one."""
     for read in view.reads:
         below = views.get(read.id) if read.kind == "view" else None
-        if below is not None and below is not also_own and below.state in ("stopped", "absent"):
+        if below is not None and below.state in ("stopped", "absent"):
             return below.name
     return None
