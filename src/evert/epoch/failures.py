@@ -31,7 +31,7 @@ SHOWN = 5
 def stop_culprits(db: Database, epochs: Epochs, work: Work, lease: Lease) -> list[Definition]:
     """Stop the views that fail alone and those that read them; all that are stopped now.
 
-    None of them if all succeed alone: then it was not the data, but a worker that died or a machine that was too small.
+    None of them if all succeed alone: then it was not the data, but a worker that died or a machine too small.
     """
     blamed: dict[int, Exception] = {}
     for view in work.views:

@@ -13,20 +13,19 @@ from evert.views import definition as definitions
 from evert.views.definition import NOWHERE, Definition
 
 
-def stop_readers(tx: Transaction) -> bool:
-    """Stop every view that reads a stopped or absent one, directly or not; whether there was one."""
-    found = False
-    while True:
-        views = {view.id: view for view in definitions.all(tx)}
-        readers = [
-            v for v in views.values() if v.state in ("building", "resuming", "live") and _below(v, views)
-        ]
-        for view in readers:
-            message = f"the view {_below(view, views)}, which it reads, has stopped"
+def readers_of_stopped(views: Sequence[Definition]) -> list[tuple[Definition, str]]:
+    """The views that go on though one that they read has stopped or is absent, with its name."""
+    by_id = {view.id: view for view in views}
+    going = [view for view in views if view.state in ("building", "resuming", "live")]
+    return [(view, name) for view in going if (name := _below(view, by_id)) is not None]
+
+
+def stop_readers(tx: Transaction) -> None:
+    """Stop every view that reads a stopped or absent one, directly or not."""
+    while readers := readers_of_stopped(definitions.all(tx)):
+        for view, name in readers:
+            message = f"the view {name}, which it reads, has stopped"
             definitions.mark(tx, view.id, "stopped", error={"error": "stopped", "message": message})
-        if not readers:
-            return found
-        found = True
 
 
 def can_try(tx: Transaction, view: Definition, head: int) -> bool:
