@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import evert
 
@@ -43,11 +44,13 @@ def main() -> None:
             filled = time.perf_counter() - begun
             times = epochs(db, stored, chosen.epochs, chance)
             recomputed = recompute(db)
+            correct = check(db)
             size = sum(view.bytes for view in db.status())
             print(
                 f"growth  {millions:>4} million rows  median {statistics.median(times):6.0f} ms"
                 f"  worst {max(times):6.0f} ms  best {min(times):6.0f} ms  recomputing {recomputed:7.0f} ms"
-                f"  state {size / (2 * stored):.0f} bytes a row  filled in {filled:.0f} s",
+                f"  state {size / (2 * stored):.0f} bytes a row  filled in {filled:.0f} s"
+                f"  {'right' if correct else 'WRONG'}",
                 flush=True,
             )
             value = statistics.median(times)
@@ -96,6 +99,16 @@ def recompute(db: evert.Database) -> float:
     for query in (JOIN, AGGREGATE):
         spark.sql(query).write.format("noop").mode("overwrite").save()
     return (time.perf_counter() - begun) * 1e3
+
+
+def check(db: evert.Database) -> bool:
+    """Whether the join is what Spark makes of the log, and the aggregate has its groups, rows and total."""
+    from evert.epoch.spark import session
+
+    sums = session().sql("SELECT count(DISTINCT id), count(*), sum(y) FROM bids").collect()[0]
+    kept = db.views["counted"].arrow()
+    ours = (kept.num_rows, pc.sum(kept.column("n")).as_py(), pc.sum(kept.column("total")).as_py())
+    return tuple(sums) == ours and all(proof.holds for proof in db.prove("joined"))
 
 
 if __name__ == "__main__":

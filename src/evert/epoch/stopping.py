@@ -6,6 +6,8 @@ when the one below does. A stopped view tries again when the log has something t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from evert.catalog import Transaction
 from evert.epoch.define import rebuild
 from evert.views import changes
