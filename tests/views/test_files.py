@@ -80,7 +80,7 @@ def test_a_prefix_that_is_given_up_keeps_what_was_committed_after_all(db, commit
     write(db, f"{prefix}1", f"{prefix}2")
     if committed:
         db.catalog.write(lambda tx: refer(tx, f"{prefix}1"))
-    files.discard_prefix(prefix)
+    files.discard([prefix])
     assert there(db) == ([f"{prefix}1"] if committed else [])
     with db.catalog.read() as tx:
         assert tx.all("SELECT file FROM garbage UNION ALL SELECT file FROM announcements") == []

@@ -61,9 +61,6 @@ class Receipt:
 
     node: int
     shard: int
-    taken: int
-    given: int
     added: tuple[tuple[str, Stored], ...]
     removed: tuple[int, ...]
     published: tuple[Published, ...]
-    seconds: float

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import gc
 import pickle
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -139,7 +138,6 @@ class _Work:
         runs = self._manifest.nodes[member.node]
         if not ports and not runs.first and not getattr(member.operator, "replace", False):
             return
-        begun = time.perf_counter()
         deltas = [
             pa.concat_tables(ports[port]).combine_chunks() if port in ports else None
             for port in range(len(member.operator.inputs))
@@ -153,23 +151,17 @@ class _Work:
             folder=self._folder,
             bits=self._manifest.bits,
         )
-        given = 0
         try:
-            for piece in member.operator.apply(deltas, state):
-                given += piece.num_rows
-                yield piece
+            yield from member.operator.apply(deltas, state)
         except DataError as error:
             raise DataError(f"[view {member.view}] {error}") from error
         self.receipts.append(
             Receipt(
                 node=member.node,
                 shard=self._shard,
-                taken=sum(delta.num_rows for delta in deltas if delta is not None),
-                given=given,
                 added=tuple(state.added),
                 removed=tuple(state.removed),
                 published=tuple(self._publish(member, table) for table in state.published if table.num_rows),
-                seconds=time.perf_counter() - begun,
             )
         )
 

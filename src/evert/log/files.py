@@ -80,10 +80,6 @@ class Files:
         if names:
             self.sweep(names)
 
-    def discard_prefix(self, prefix: str) -> None:
-        """Give up a prefix: those of its files that no commit refers to go."""
-        self.discard([prefix])
-
     def sweep(self, unwanted: Iterable[str] = ()) -> int:
         """Revoke announcements that are over and remove what no commit refers to; how many files went."""
 

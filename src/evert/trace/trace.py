@@ -97,10 +97,6 @@ class Trace:
             return shown(without_gone(only)) if self.layout.latest else only
         return shown(merge(self.layout, [run.table for run in self.runs], bottom=True))
 
-    def choose_merge(self, rows: int) -> int:
-        """How many of the newest runs to merge with a new run of so many rows."""
-        return how_many(rows, [run.rows for run in self.runs])
-
     def _pairs(
         self, order: np.ndarray, ordered: np.ndarray, keys: Sequence[pa.Array], run: Run
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
