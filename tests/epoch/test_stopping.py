@@ -7,8 +7,10 @@ from datetime import timedelta
 import pytest
 
 import evert
+from evert.epoch.epoch import Epochs
 from evert.errors import BadQuery, Refused, ViewExists
 from evert.testing import ManualClock
+from evert.views import bases, changes, upkeep
 
 
 @pytest.fixture
@@ -67,8 +69,6 @@ def test_a_view_defined_after_a_base_was_made_does_not_read_it(db, clock):
     db.refresh(timeout=120)
     db.log.keep()
     clock.advance(timedelta(days=2))
-    from evert.views import bases
-
     assert bases.fold(db.catalog, db.log) == 1
     topic.append({"id": 3, "x": 7})
     second = db.view("second", "SELECT sum(x) AS x, count(*) AS n FROM s")
@@ -124,3 +124,118 @@ def test_what_changes_by_itself_or_has_no_columns_is_refused(db):
         with pytest.raises(BadQuery):
             db.view("v", query)
     assert db.views == {}
+
+
+def test_views_that_catch_up_apart_join_where_the_first_of_them_has_joined(db, monkeypatch):
+    stream = db.stream("s", "id INT")
+    table = db.table("t", "k INT, d INT", key="k")
+    db.view("shares", "SELECT k, 10 div d AS q FROM t")
+    table.upsert({"k": 1, "d": 1})
+    db.refresh(timeout=120)
+    table.upsert({"k": 2, "d": 0})
+    db.refresh(timeout=120)
+    table.upsert({"k": 2, "d": 5})
+    count = db.view("count", "SELECT count(*) AS n FROM s")
+    ran = Epochs.run
+
+    def run_and_append(self, work, lease):
+        done = ran(self, work, lease)
+        monkeypatch.setattr(Epochs, "run", ran)
+        stream.append({"id": 1})
+        return done
+
+    monkeypatch.setattr(Epochs, "run", run_and_append)
+    db.refresh(timeout=120)
+    stream.append({"id": 2})
+    db.refresh(timeout=120)
+    assert rows(count) == [(2,)]
+    assert {view.position for view in db.views.values()} == {db.position}
+    assert all(proof.holds for proof in db.prove())
+
+
+def test_a_view_that_missed_changes_of_another_that_are_no_longer_kept_is_built_anew(db, clock, monkeypatch):
+    monkeypatch.setattr(changes, "SNAPSHOT_ROWS", 2)
+    stream = db.stream("s", "id INT, k INT")
+    table = db.table("t", "k INT, d INT", key="k")
+    db.view("a", "SELECT id, k FROM s", history="1 minute")
+    b = db.view("b", "SELECT a.id, a.k div t.d AS q FROM a JOIN t ON a.k = t.k")
+    table.upsert({"k": 1, "d": 1})
+    stream.append({"id": 1, "k": 1})
+    db.refresh(timeout=120)
+    table.upsert({"k": 1, "d": 0})
+    stream.append([{"id": 2, "k": 1}, {"id": 3, "k": 1}])
+    db.refresh(timeout=120)
+    assert b.state == "stopped"
+    for number in range(2):
+        clock.advance(600)
+        stream.append([{"id": 10 * number + j, "k": 2} for j in range(4, 9)])
+        db.refresh(timeout=120)
+        clock.advance(600)
+        upkeep.keep(db.catalog, db.log)
+    table.upsert({"k": 1, "d": 1})
+    db.refresh(timeout=120)
+    assert rows(b) == [(1, 1), (2, 1), (3, 1)]
+    assert all(proof.holds for proof in db.prove())
+
+
+def test_a_backlog_is_not_cut_where_a_compacted_table_lacks_what_it_had(db, monkeypatch):
+    monkeypatch.setattr("evert.epoch.schedule.MOST_EVENTS", 2)
+    db.stream("s", "id INT, k INT")
+    db.table("t", "k INT, n INT", key="k")
+    view = db.view("v", "SELECT s.id, t.n FROM s JOIN t ON s.k = t.k")
+    for number in range(7):
+        with db.transaction() as tx:
+            tx.append("s", [{"id": number, "k": 0}])
+            tx.upsert("t", [{"k": 0, "n": number}])
+        if number == 0:
+            db.refresh(timeout=120)
+    assert db.compact("t") > 0
+    seen = []
+    db.refresh(timeout=120, on_epoch=lambda done: seen.append((done.position, rows(view))))
+    assert all({n for _, n in found} == {position - 1} for position, found in seen)
+
+
+def test_a_function_view_without_its_code_stops_its_readers_only_and_goes_on_with_it(spark, tmp_path):
+    def everything(spark):
+        return spark.table("s")
+
+    with evert.open(tmp_path / "db", background=False) as db:
+        db.stream("s", "id INT").append({"id": 1})
+        db.view("everything", everything)
+        db.view("count", "SELECT count(*) AS n FROM everything")
+        db.view("other", "SELECT count(*) AS n FROM s")
+        db.refresh(timeout=120)
+    with evert.open(tmp_path / "db", background=False) as db:
+        db.topic("s").append({"id": 2})
+        db.refresh(timeout=120)
+        states = {name: view.state for name, view in db.views.items()}
+        assert states == {"everything": "absent", "count": "stopped", "other": "live"}
+        db.view("everything", everything)
+        db.refresh(timeout=120)
+        assert rows(db.views["count"]) == rows(db.views["other"]) == [(2,)]
+
+
+def test_a_stream_that_begins_to_forget_makes_a_maximum_be_planned_anew(db, clock):
+    stream = db.stream("s", "id INT", retain="1 hour")
+    most = db.view("most", "SELECT max(id) AS id FROM s")
+    stream.append({"id": 9})
+    db.refresh(timeout=120)
+    db.maintain()
+    db.alter("s", views="forget")
+    clock.advance(7200)
+    stream.append({"id": 1})
+    db.refresh(timeout=120)
+    db.refresh(timeout=120)
+    assert rows(most) == [(1,)]
+    assert db.explain("most").recomputes
+
+
+def test_a_stopped_view_does_not_keep_the_runner_awake(db):
+    table = db.table("t", "k INT, d INT", key="k")
+    db.view("shares", "SELECT k, 10 div d AS q FROM t")
+    db.view("readers", "SELECT count(*) AS n FROM shares")
+    table.upsert({"k": 1, "d": 0})
+    db.refresh(timeout=120)
+    before = db.catalog.version()
+    db.run(seconds=1)
+    assert db.catalog.version() - before < 20
