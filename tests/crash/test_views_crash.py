@@ -1,10 +1,10 @@
 """Whoever keeps the views dies, at every point of an epoch and at any time: nothing is lost, nothing is false.
 
-A writer and a reader that checks every version are at work all the time. In `make test`: a driver dies once at
-every named point (its Spark jobs go on without it) and eight times at random; once driver, JVM and Python workers
-die together; and once the workers alone, whose epoch is run again: twenty deaths. In `make soak`: 200. At the end every view
-is compared with plain Python, with plain Spark SQL over the log and with the changes that readers got, and no file
-is left over.
+A writer and a reader that checks every version are at work all the time. In `make test` there are twenty deaths:
+a driver dies once at every named point (its Spark jobs go on without it) and eight times at random; once driver,
+JVM and Python workers die together; and once the workers alone, whose epoch is run again. In `make soak`: 200
+deaths. At the end every view is compared with plain Python, with plain Spark SQL over the log and with the changes
+that readers got, and no file is left over.
 """
 
 from __future__ import annotations
