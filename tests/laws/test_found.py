@@ -59,3 +59,15 @@ def test_a_recomputed_view_over_a_view_is_built_from_a_long_log(db, monkeypatch)
         db.topic("events").append({"n": number})
     db.refresh()
     assert sorted(row["place"] for row in ranked.rows()) == [1, 2, 3]
+
+
+def test_a_view_that_names_another_without_needing_its_rows_is_in_its_group(db):
+    topic = db.stream("events", "n INT")
+    db.view("apart", "SELECT n FROM events", group="apart")
+    never = db.view("never", "SELECT n FROM apart WHERE n > CAST(NULL AS INT)")
+    beside = db.view("beside", "SELECT sum(n) AS n FROM events")
+    for n in (1, 2):
+        topic.append({"n": n})
+        db.refresh(timeout=60)
+    assert (never.rows(), beside.rows()) == ([], [{"n": 3}])
+    assert never.position == beside.position == db.position

@@ -67,7 +67,7 @@ def define(db: Database, planning: Planning, wanted: Wanted) -> Definition:
         return view
     plan = planning.plan(replace(view, fingerprint=""))
     with db.catalog.read() as tx:
-        upstream = [definitions.find(tx, leaf.name) for leaf in plan.leaves if leaf.kind == "view"]
+        upstream = [definitions.find(tx, leaf.name) for leaf in plan.reads if leaf.kind == "view"]
         group = group_of(view, plan, upstream)
         if view.replaces is not None:
             _check_readers(tx, view, plan, upstream, group)
