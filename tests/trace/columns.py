@@ -118,3 +118,33 @@ def twins(columns: list[pa.Array], *, exact: bool = False) -> list[tuple[Any, ..
     """Each row as a tuple of twins."""
     lists = [[twin(value, exact=exact) for value in column.to_pylist()] for column in columns]
     return [tuple(row) for row in zip(*lists, strict=True)]
+
+
+def spark_order(left: Any, right: Any, descending: bool = False, nulls_first: bool = True) -> int:
+    """Whether the left value comes before (-1), with (0) or after (1) the right one in ORDER BY."""
+    if left is None or right is None:
+        return ((left is not None) - (right is not None)) * (1 if nulls_first else -1)
+    return _compared(left, right, exact=False) * (-1 if descending else 1)
+
+
+def compared(left: Any, right: Any) -> int:
+    """Spark's order, NULL first, and -0.0 before 0.0 in what it finds equal."""
+    return _compared(left, right, exact=False) or _compared(left, right, exact=True)
+
+
+def _compared(left: Any, right: Any, *, exact: bool) -> int:
+    """NULL is first inside of structs and arrays."""
+    if left is None or right is None:
+        return (left is not None) - (right is not None)
+    if isinstance(left, dict):
+        return _compared(list(left.values()), list(right.values()), exact=exact)
+    if isinstance(left, list | tuple):
+        for one, other in zip(left, right, strict=False):
+            if found := _compared(one, other, exact=exact):
+                return found
+        return len(left) - len(right)
+    if isinstance(left, float):
+        left, right = ((x != x, 0.0 if x != x else x, exact and math.copysign(1, x)) for x in (left, right))
+    if isinstance(left, str):
+        left, right = left.encode(), right.encode()
+    return int(left > right) - int(left < right)

@@ -20,6 +20,7 @@ from evert.schema.digest import whole
 from evert.trace.arrays import arrays_of, one_chunk, take_rows
 from evert.trace.grouping import grouped
 from evert.trace.keys import hash_rows
+from evert.trace.order import By, arranged
 
 HASH = "__h"
 WEIGHT = "__w"
@@ -42,17 +43,19 @@ def summed(tables: Sequence[pa.Table], *, whole_rows: bool, stable: bool, bits: 
     `stable` makes the sort fast for tables that are sorted already.
     """
     table = joined(tables)
-    hashes, weights = hashes_of(table), weights_of(table)
     columns = arrays_of(table, content_of(table))
-    order, starts = grouped(hashes, columns, exact=True, whole_rows=whole_rows, stable=stable, bits=bits)
-    if len(starts) == len(order):
-        kept, sums = order, weights[order]
-    else:
-        kept, sums = order[starts], np.add.reduceat(weights[order], starts)
-    if not sums.all():
-        present = sums != 0
-        kept, sums = kept[present], sums[present]
-    return with_weights(take_rows(table.drop_columns([WEIGHT]), kept), sums, like=table.schema)
+    order, starts = grouped(
+        hashes_of(table), columns, exact=True, whole_rows=whole_rows, stable=stable, bits=bits
+    )
+    return _added_up(table, order, starts)
+
+
+def summed_in_order(tables: Sequence[pa.Table], order: Sequence[By]) -> pa.Table:
+    """The sum of tables that have `__h`: equal rows as one, zeros dropped, sorted by `__h` and the order."""
+    table = joined(tables)
+    names = content_of(table)
+    columns = dict(zip(names, arrays_of(table, names), strict=True))
+    return _added_up(table, *arranged(hashes_of(table), columns, order))
 
 
 def plus(*tables: pa.Table) -> pa.Table:
@@ -117,3 +120,16 @@ def weights_of(rows: pa.Table) -> np.ndarray:
 def content_of(rows: pa.Table) -> list[str]:
     """The names of all columns but `__h` and `__w`."""
     return [name for name in rows.schema.names if name not in (HASH, WEIGHT)]
+
+
+def _added_up(table: pa.Table, order: np.ndarray, starts: np.ndarray) -> pa.Table:
+    """The table in this order, each group of rows as its first one."""
+    weights = weights_of(table)
+    if len(starts) == len(order):
+        kept, sums = order, weights[order]
+    else:
+        kept, sums = order[starts], np.add.reduceat(weights[order], starts)
+    if not sums.all():
+        present = sums != 0
+        kept, sums = kept[present], sums[present]
+    return with_weights(take_rows(table.drop_columns([WEIGHT]), kept), sums, like=table.schema)

@@ -15,10 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from evert.trace.arrays import arrays_of, one_chunk, take, take_rows
-from evert.trace.consolidate import GONE, HASH, hashes_of, joined, sorted_by_hash, summed
+from evert.trace.consolidate import GONE, HASH, hashes_of, joined, sorted_by_hash, summed, summed_in_order
 from evert.trace.grouping import grouped
 from evert.trace.keys import same_rows
 from evert.trace.meeting import meeting
+from evert.trace.order import By
 from evert.trace.runs import Run
 
 FACTOR = 4
@@ -30,6 +31,8 @@ PIECE_BYTES = 512 << 20
 class Layout:
     """How a trace is read: its key columns, and whether its rows add up or replace each other.
 
+    A bag may have an `order`: then the rows of a hash are sorted by it in every run, and what the order leaves
+    open by all columns, so that the first and the last rows of a key are found without reading the others.
     `schema`, the columns as they are written but without `__h`, is what a trace without runs shows; if it is
     not given, such a trace has no columns.
     """
@@ -37,6 +40,7 @@ class Layout:
     key: tuple[str, ...]
     latest: bool = False
     schema: pa.Schema | None = None
+    order: tuple[By, ...] | None = None
 
     def empty(self) -> pa.Table:
         if self.schema is None:
@@ -50,6 +54,10 @@ class Trace:
     def __init__(self, layout: Layout, runs: Sequence[Run]) -> None:
         self.layout = layout
         self.runs = tuple(runs)
+
+    def with_newest(self, rows: pa.Table | None) -> Trace:
+        """The trace as it is once these rows (with `__h`) are its newest run."""
+        return self if rows is None else Trace(self.layout, [Run.of(rows), *self.runs])
 
     def matches(
         self, hashes: np.ndarray, keys: Sequence[pa.Array]
@@ -75,7 +83,7 @@ class Trace:
         open_needles = np.argsort(hashes)
         found, decided = np.zeros(len(hashes), np.bool_), np.zeros(len(hashes), np.bool_)
         owners: list[np.ndarray] = []
-        parts = [self._nothing()]
+        parts = [self.nothing()]
         for run in self.runs:
             for needles, rows in self._pairs(open_needles, hashes[open_needles], plain, run):
                 decided[needles] = True
@@ -91,7 +99,7 @@ class Trace:
     def rows(self) -> pa.Table:
         """The whole content, sorted by `__h`: rows with weights, or the newest row of each key."""
         if not self.runs:
-            return self._nothing()
+            return self.nothing()
         if len(self.runs) == 1:
             only = self.runs[0].table
             return shown(without_gone(only)) if self.layout.latest else only
@@ -109,12 +117,13 @@ class Trace:
             if len(needles):
                 yield needles, rows
 
-    def _nothing(self) -> pa.Table:
+    def nothing(self) -> pa.Table:
+        """No row, but its columns."""
         return shown(self.runs[0].table.slice(0, 0) if self.runs else self.layout.empty())
 
 
 def merge(layout: Layout, tables: Sequence[pa.Table], *, bottom: bool, bits: int = 64) -> pa.Table:
-    """What the tables, the newest first, say together, as one table sorted by `__h`.
+    """What the tables, the newest first, say together, as one table sorted by `__h` and the layout's order.
 
     bag:    equal rows are summed, and rows that sum to 0 are dropped.
     latest: the newest row of each key stays; if this is the bottom of the trace, removals are dropped too.
@@ -171,6 +180,8 @@ def _tier(rows: int) -> int:
 
 
 def _merged(layout: Layout, tables: Sequence[pa.Table], bottom: bool, bits: int) -> pa.Table:
+    if layout.order is not None:
+        return summed_in_order(tables, layout.order)
     if not layout.latest:
         return summed(tables, whole_rows=False, stable=True, bits=bits)
     table = joined(tables)
