@@ -68,6 +68,9 @@ _UNORDERED: list[tuple[pa.DataType, list[Any]]] = [
 
 ORDERED = st.sampled_from(_PLAIN + _NESTED)
 ANY = st.sampled_from(_PLAIN + _NESTED + _UNORDERED)
+KEY = ANY | st.just((pa.float64(), [None, 0.0, -0.0, float("nan")]))
+"""Columns to compare by: zeros of both signs meet often."""
+
 BITS = st.sampled_from([3, 64])
 
 

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.delta.harness import Node, canon, count, normal, plus, table
 from tests.delta.histories import ANY, BITS, CHANGES, FLOATS, LAW, ORDERED, Bag, relations, values
+from tests.trace.columns import compared
 
 from evert.delta import Aggregate, DataError, Function
 
@@ -61,24 +62,6 @@ def slow_sum(kind: pa.DataType, held: list[tuple[Any, int]]) -> Any:
         return sum((Decimal(value) * weight for value, weight in held), Decimal(0))
 
 
-def compared(left: Any, right: Any) -> int:
-    """Spark's order; NULL is first inside of structs and arrays."""
-    if left is None or right is None:
-        return (left is not None) - (right is not None)
-    if isinstance(left, dict):
-        return compared(list(left.values()), list(right.values()))
-    if isinstance(left, list):
-        for one, other in zip(left, right, strict=False):
-            if found := compared(one, other):
-                return found
-        return len(left) - len(right)
-    if isinstance(left, float):
-        left, right = ((x != x, 0.0 if x != x else x, math.copysign(1, x)) for x in (left, right))
-    if isinstance(left, str):
-        left, right = left.encode(), right.encode()
-    return int(left > right) - int(left < right)
-
-
 def slow(operator: Aggregate, bag: Bag) -> Counter[Any]:
     groups: dict[Any, list[tuple[Any, int]]] = {(): []} if operator.always else {}
     for row, weight in bag:
@@ -104,6 +87,17 @@ def slow(operator: Aggregate, bag: Bag) -> Counter[Any]:
     return found
 
 
+def ports(operator: Aggregate, delta: pa.Table | None) -> list[pa.Table | None]:
+    """The same delta on all ports: min and max over retracting input have the group and one argument."""
+    if delta is None:
+        return [None for _ in operator.inputs]
+    found = [delta]
+    for extremes in operator.extremes:
+        names = [f"c{at}" for at in (*range(operator.keys), extremes.functions[0].argument)]
+        found.append(delta.select([*names, "__w"]).rename_columns([*extremes.input.names, "__w"]))
+    return found
+
+
 def follow(operator: Aggregate, bag: Bag, changes: Any, bits: int, pieces: int, restarts: bool) -> None:
     """Runs the changes as epochs and as one, and compares with the slow twin after each."""
     with tempfile.TemporaryDirectory() as folder:
@@ -111,7 +105,7 @@ def follow(operator: Aggregate, bag: Bag, changes: Any, bits: int, pieces: int, 
         sum_: Counter[Any] = Counter()
         for number, change in enumerate(changes):
             delta = bag.change(change, backwards=number % 2 == 1)
-            emitted = node.epoch(delta, pieces=pieces)
+            emitted = node.epoch(*ports(operator, delta), pieces=pieces)
             assert emitted.schema.remove(len(emitted.schema) - 1).types == operator.output.types
             assert len(count(emitted)) == emitted.num_rows, "nothing is taken back and given again"
             sum_ = plus(sum_, count(emitted))
@@ -119,7 +113,7 @@ def follow(operator: Aggregate, bag: Bag, changes: Any, bits: int, pieces: int, 
             if restarts:
                 node.restart()
         big = Node(operator, Path(folder) / "big", bits=bits)
-        assert count(big.epoch(bag.whole())) == sum_
+        assert count(big.epoch(*ports(operator, bag.whole()))) == sum_
 
 
 @LAW

@@ -57,7 +57,9 @@ def test_any_changes_of_both_sides(
         for at in range(max(len(lefts), len(rights))):
             one = left.change(lefts[at] if at < len(lefts) else [], backwards=at % 2 == 1)
             other = right.change(rights[at] if at < len(rights) else [])
-            sum_ = plus(sum_, count(node.epoch(one, other, pieces=pieces)))
+            before, emitted = sum_, count(node.epoch(one, other, pieces=pieces))
+            sum_ = plus(sum_, emitted)
+            assert all(before[row] or sum_[row] for row in emitted)  # nothing that never was
             assert sum_ == slow(join, left, right)
             if restarts:
                 node.restart()

@@ -9,15 +9,34 @@ import pyarrow as pa
 import pytest
 from tests.delta.harness import Node, count
 
-from evert.delta import Aggregate, Function, Join, Operator, Output, Upsert
+from evert.delta import (
+    Aggregate,
+    Function,
+    Join,
+    Operator,
+    Order,
+    Output,
+    Semi,
+    Swap,
+    Top,
+    Touched,
+    Upsert,
+)
 from evert.delta.operator import PIECE_BYTES, PIECE_ROWS, pieces
 
 SCHEMA = pa.schema({"id": pa.int64(), "tags": pa.list_(pa.string())})
 OPERATORS: list[Operator] = [
     Upsert(SCHEMA, (0,)),
     Join(SCHEMA, SCHEMA, (0,), (0,), (False,)),
+    Semi(SCHEMA, pa.schema([SCHEMA.field(0)]), (0,), (False,), "existence"),
+    Touched(SCHEMA, (0,)),
+    Touched(SCHEMA, ()),
+    Swap(SCHEMA, (1,)),
     Aggregate(SCHEMA, 2, (Function("count"), Function("sum", 0))),
     Aggregate(SCHEMA, 0, (Function("min", 1),), always=True),
+    Aggregate(SCHEMA, 1, (Function("max", 1), Function("count"), Function("min", 0)), retracts=True),
+    Top(SCHEMA, (), (Order(0),), "row_number", 1, 5, ranked=True, grows=False),
+    Top(SCHEMA, (0,), (Order(1, True, False),), "rank", 1, 5, ranked=False, grows=True),
     Output(SCHEMA, None, declared=False, replace=False),
     Output(SCHEMA, (0,), declared=True, replace=True),
 ]

@@ -5,6 +5,23 @@ from evert.delta.aggregate import Aggregate
 from evert.delta.join import Join
 from evert.delta.operator import DataError, Operator
 from evert.delta.output import Output
+from evert.delta.semi import Semi
+from evert.delta.swap import Swap
+from evert.delta.top import Order, Top
+from evert.delta.touched import Touched
 from evert.delta.upsert import Upsert
 
-__all__ = ["Aggregate", "DataError", "Function", "Join", "Operator", "Output", "Upsert"]
+__all__ = [
+    "Aggregate",
+    "DataError",
+    "Function",
+    "Join",
+    "Operator",
+    "Order",
+    "Output",
+    "Semi",
+    "Swap",
+    "Top",
+    "Touched",
+    "Upsert",
+]

@@ -21,10 +21,11 @@ import pyarrow as pa
 
 from evert.delta import wide
 from evert.delta.operator import DataError
-from evert.delta.order import extreme
 from evert.schema.digest import valid, whole
+from evert.trace.order import total_codes
 
 _LIMIT = 2**63
+_NONE = np.int64(0x7FFFFFFFFFFFFFFF)
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Accumulators:
             elif kind == "sum":
                 found.append(wide.total(arguments[at], weight, starts))
             else:
-                found.append(extreme(arguments[at], starts, greatest=kind == "max"))
+                found.append(_extreme(arguments[at], starts, greatest=kind == "max"))
         return pa.table(found, schema=self.schema)
 
     def merged(self, table: pa.Table, starts: np.ndarray) -> pa.Table:
@@ -102,7 +103,7 @@ class Accumulators:
             elif kind == "sum":
                 found.append(wide.merged(array, starts))
             else:
-                found.append(extreme(array, starts, greatest=kind == "max"))
+                found.append(_extreme(array, starts, greatest=kind == "max"))
         return pa.table(found, schema=self.schema)
 
     def nothing(self, count: int) -> pa.Table:
@@ -163,6 +164,28 @@ def _arrays(table: pa.Table, schema: pa.Schema) -> list[pa.Array]:
 
 def _sums(numbers: np.ndarray, starts: np.ndarray) -> pa.Array:
     return pa.array(np.add.reduceat(numbers, starts) if len(starts) else np.zeros(0, np.int64))
+
+
+def _extreme(values: pa.Array, starts: np.ndarray, *, greatest: bool) -> pa.Array:
+    """The least or greatest value of each group of rows, NULL where a group has none.
+
+    A group goes from its start to the next start. Of 0.0 and -0.0, which Spark takes for equal and of which it
+    keeps the one it meets first, -0.0 is the lesser here: so the order of the rows does not matter.
+    """
+    if not len(starts):
+        return values.slice(0, 0)
+    ranks = total_codes(values)
+    if greatest:
+        ranks = ~ranks
+    present = valid(values)
+    if present is not None:
+        ranks = np.where(present, ranks, _NONE)
+    best = np.minimum.reduceat(ranks, starts)
+    hit = ranks == np.repeat(best, np.diff(np.append(starts, len(ranks))))
+    if present is not None:
+        hit &= present
+    place = np.minimum.reduceat(np.where(hit, np.arange(len(ranks)), len(ranks)), starts)
+    return values.take(pa.array(place, mask=place == len(ranks)))
 
 
 def _check_range(numbers: np.ndarray) -> None:

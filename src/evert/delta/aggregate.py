@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from evert.delta.accumulate import Accumulators, Function
+from evert.delta.extremes import Extremes, Results, extremes_of, results_of
 from evert.delta.normal import normalised
 from evert.delta.operator import DataError, fitted, names_of, numbered, pieces, weighted, with_weight
 from evert.trace.arrays import arrays_of, take, take_rows
@@ -21,6 +22,10 @@ from evert.trace.trace import Layout
 
 if TYPE_CHECKING:
     from evert.trace.shard import NodeState
+
+
+_Groups = tuple[pa.Table, Results, np.ndarray]
+"""The accumulators of groups, their other results, and which of them are there."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +45,16 @@ class Aggregate:
     The first `keys` columns are the group, the others are arguments. A group is there while the sum of its
     weights is positive. `always` is an aggregate without GROUP BY: its one row is there from the first epoch on.
     What crosses the exchange is accumulators of groups, not rows. State: the latest trace `groups`, by key.
+
+    Under min and max rows may only be deleted if the aggregate `retracts`. Then each of their arguments, in the
+    order of their places, has a port and a state of its own: the group and that argument, see `Extremes`.
     """
 
     input: pa.Schema
     keys: int
     functions: tuple[Function, ...]
     always: bool = False
+    retracts: bool = False
 
     def __post_init__(self) -> None:
         if self.always and self.keys:
@@ -53,17 +62,26 @@ class Aggregate:
 
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:
-        return (numbered(self.input),)
+        return (numbered(self.input), *(extremes.input for extremes in self.extremes))
 
     @cached_property
     def output(self) -> pa.Schema:
-        results = pa.schema([pa.field("", kind) for kind in self.accumulators.results])
+        kinds = Accumulators(tuple(self.input.types), self.functions).results
+        results = pa.schema([pa.field("", kind) for kind in kinds])
         return numbered(pa.schema(list(self.input)[: self.keys]), results)
 
     @cached_property
     def accumulators(self) -> Accumulators:
         """What is kept of a group."""
-        return Accumulators(tuple(self.input.types), self.functions)
+        kept = self.functions
+        if self.retracts:
+            kept = tuple(function for function in kept if function.kind not in ("min", "max"))
+        return Accumulators(tuple(self.input.types), kept)
+
+    @cached_property
+    def extremes(self) -> tuple[Extremes, ...]:
+        """The arguments of min and max that have a port of their own."""
+        return extremes_of(self.input, self.keys, self.functions) if self.retracts else ()
 
     @cached_property
     def layout(self) -> Layout:
@@ -74,6 +92,8 @@ class Aggregate:
 
     def prepare(self, port: int, rows: pa.Table, bits: int) -> pa.Table:
         rows = fitted(rows, with_weight(self.inputs[port]))
+        if port:
+            return self.extremes[port - 1].prepare(rows, bits)
         weights = weights_of(rows)
         if not weights.all():
             rows = take_rows(rows, np.flatnonzero(weights))
@@ -85,14 +105,14 @@ class Aggregate:
         keys = columns[: self.keys]
         hashes = hash_rows(keys, rows.num_rows, bits)
         order, starts = grouped(hashes, keys, exact=False, whole_rows=True, stable=False, bits=bits)
-        used = {function.argument for function in self.functions}
+        used = {function.argument for function in self.accumulators.functions}
         ordered = [take(column, order) if at in used else column for at, column in enumerate(columns)]
         partial = self.accumulators.partial(ordered, weights[order], starts)
         first = order[starts]
         return self._busy(self._cell(hashes[first], [take(key, first) for key in keys], partial))
 
     def apply(self, deltas: Sequence[pa.Table | None], state: NodeState) -> Iterator[pa.Table]:
-        delta = self._merged(deltas[0], state)
+        delta = self._merged(deltas, state)
         if delta is None:
             return
         count = delta.num_rows
@@ -107,26 +127,42 @@ class Aggregate:
             raise DataError("the rows taken out of a group are not those that had been put in")
         before = np.ones(count, np.bool_) if self.always and not state.first else found
         after = np.ones(count, np.bool_) if self.always else weights > 0
-        emitted = self._difference(keys, old, before, new, after)
+        had, has = results_of(self.extremes, deltas[1:], state, hashes, keys)
+        empty = np.flatnonzero(weights == 0)
+        if any(take(array, empty).null_count < len(empty) for array in has.values()):
+            raise DataError("the rows taken out of a group are not those that had been put in")
+        emitted = self._difference(keys, (old, had, before), (new, has, after))
         kept = self._cell(hashes, keys, new).append_column(GONE, pa.array(~after))
-        state.write("groups", self.layout, take_rows(kept, np.flatnonzero(found | after)))
+        changed = (found | after) & ~self.accumulators.idle(delta)
+        state.write("groups", self.layout, take_rows(kept, np.flatnonzero(changed)))
         yield from pieces(emitted)
 
-    def _merged(self, delta: pa.Table | None, state: NodeState) -> pa.Table | None:
-        """One row of accumulators for each group in the delta that is not what it was; None if there is none."""
+    def _merged(self, deltas: Sequence[pa.Table | None], state: NodeState) -> pa.Table | None:
+        """One row of accumulators for each group that may not be what it was; None if there is none."""
         first = self.always and state.first and state.shard == 0
-        if delta is not None and delta.num_rows:
-            delta = joined([delta])
+        cells = [
+            cell for cell in (deltas[0], *map(self._named, deltas[1:])) if cell is not None and cell.num_rows
+        ]
+        if cells:
+            delta = joined(cells)
             hashes, keys = hashes_of(delta), arrays_of(delta, self.layout.key)
             order, starts = grouped(hashes, keys, exact=False, whole_rows=True, stable=False, bits=state.bits)
             if len(starts) < len(order):
                 ordered = take_rows(delta.select(self.accumulators.schema.names), order)
                 at = order[starts]
                 sums = self.accumulators.merged(ordered, starts)
-                delta = self._busy(self._cell(hashes[at], [take(key, at) for key in keys], sums))
+                delta = self._cell(hashes[at], [take(key, at) for key in keys], sums)
+                delta = delta if self.extremes else self._busy(delta)
             if delta.num_rows:
                 return delta
         return self._cell(np.zeros(1, np.uint64), [], self.accumulators.nothing(1)) if first else None
+
+    def _named(self, delta: pa.Table | None) -> pa.Table | None:
+        """The groups of an argument's delta, with accumulators that change nothing."""
+        if delta is None:
+            return None
+        keys = arrays_of(delta, self.layout.key)
+        return self._cell(hashes_of(delta), keys, self.accumulators.nothing(delta.num_rows))
 
     def _cell(self, hashes: np.ndarray, keys: Sequence[pa.Array], sums: pa.Table) -> pa.Table:
         names = [HASH, *self.layout.key, *sums.schema.names]
@@ -151,13 +187,16 @@ class Aggregate:
         pairs = np.arange(2 * count).reshape(2, count).T.reshape(-1)
         return self.accumulators.merged(take_rows(both, pairs), np.arange(0, 2 * count, 2))
 
-    def _difference(
-        self, keys: Sequence[pa.Array], old: pa.Table, before: np.ndarray, new: pa.Table, after: np.ndarray
-    ) -> list[pa.Table]:
+    def _results(self, sums: pa.Table, ends: Results, at: np.ndarray) -> list[pa.Array]:
+        """The results of the functions for the groups at these places."""
+        finished = iter(self.accumulators.finished(take_rows(sums, at)))
+        return [take(ends[each], at) if each in ends else next(finished) for each in self.functions]
+
+    def _difference(self, keys: Sequence[pa.Array], old: _Groups, new: _Groups) -> list[pa.Table]:
         """Minus what each group showed before, plus what it shows now, where the two differ."""
+        (sums, ends, before), (new_sums, new_ends, after) = old, new
         had, has = np.flatnonzero(before), np.flatnonzero(after)
-        minus = self.accumulators.finished(take_rows(old, had))
-        plus = self.accumulators.finished(take_rows(new, has))
+        minus, plus = self._results(sums, ends, had), self._results(new_sums, new_ends, has)
         both = np.flatnonzero(before & after)
         first, second = np.searchsorted(had, both), np.searchsorted(has, both)
         same = np.zeros(len(before), np.bool_)

@@ -21,7 +21,16 @@ from evert.delta.operator import (
     with_weight,
 )
 from evert.trace.arrays import arrays_of, take
-from evert.trace.consolidate import hashes_of, joined, sorted_by_hash, summed, weights_of, with_hash
+from evert.trace.consolidate import (
+    HASH,
+    consolidate,
+    hashes_of,
+    joined,
+    sorted_by_hash,
+    summed,
+    weights_of,
+    with_hash,
+)
 from evert.trace.runs import Run
 from evert.trace.trace import Layout, Trace
 
@@ -45,8 +54,9 @@ class Join:
                3 │  +1                                   1 │  1 │ a  │  +2
 
     A NULL in a key equals nothing, and its row is dropped before the exchange, unless that key is null-safe.
-    State: the bags `left` and `right`, by key. Not guaranteed: a consolidated delta. A pair whose stored row
-    has been deleted again may be emitted with both weights.
+    A pair that is neither there before nor after the epoch is not emitted: an expression above might fail on it.
+    So where something was deleted, the pairs of its key are consolidated. State: the bags `left` and `right`, by
+    key.
     """
 
     left: pa.Schema
@@ -84,30 +94,64 @@ class Join:
     def _pairs(self, deltas: Sequence[pa.Table | None], state: NodeState) -> Iterator[pa.Table]:
         old = [state.trace(name, layout) for name, layout in zip(_SIDES, self.layouts, strict=True)]
         left, right = (_settled(delta, state.bits) for delta in deltas)
+        meetings = []
         if left is not None:
-            fresh = () if right is None else (Run.of(right),)
-            yield from self._meet(left, Trace(self.layouts[1], [*fresh, *old[1].runs]), 0)
+            meetings.append(_Meeting(self, 0, left, old[1].with_newest(right)))
         if right is not None:
-            yield from self._meet(right, old[0], 1)
+            meetings.append(_Meeting(self, 1, right, old[0]))
+        deleted = np.unique(np.concatenate([np.zeros(0, np.uint64), *(one.deleted() for one in meetings)]))
+        netted: list[pa.Table] = []
+        for meeting in meetings:
+            yield from meeting.pairs(deleted, netted)
+        if netted:
+            yield consolidate(joined(netted), bits=state.bits).drop_columns([HASH])
         for name, layout, delta in zip(_SIDES, self.layouts, (left, right), strict=True):
             if delta is not None:
                 state.write(name, layout, delta)
 
-    def _meet(self, delta: pa.Table, other: Trace, port: int) -> Iterator[pa.Table]:
-        """The pairs of a delta on this port with the rows of the other side."""
-        mine = arrays_of(delta, self.inputs[port].names)
-        keys = [mine[int(name[1:])] for name in self.layouts[port].key]
-        weights = weights_of(delta)
-        for needles, run, rows in other.matches(hashes_of(delta), keys):
-            theirs = [run.column(name) for name in self.inputs[1 - port].names]
-            product = _product(weights[needles], weights_of(run.table)[rows])
-            size = delta.nbytes // delta.num_rows + run.stored.bytes // run.rows
-            step = rows_in(PIECE_BYTES, size, 1)
-            for start in range(0, len(needles), step):
-                part = slice(start, start + step)
-                here = [take(array, needles[part]) for array in mine]
-                there = [take(array, rows[part]) for array in theirs]
-                yield weighted(there + here if port else here + there, product[part])
+
+class _Meeting:
+    """A delta on one port and the rows of the other side."""
+
+    def __init__(self, join: Join, port: int, delta: pa.Table, other: Trace) -> None:
+        self._port = port
+        self._delta = delta
+        self._other = other
+        self._mine = arrays_of(delta, join.inputs[port].names)
+        self._theirs = join.inputs[1 - port].names
+        self._keys = [self._mine[int(name[1:])] for name in join.layouts[port].key]
+
+    def deleted(self) -> np.ndarray:
+        """The hashes of keys under which a pair is taken back."""
+        hashes = hashes_of(self._delta)
+        found = [hashes[needles[product < 0]] for needles, _, _, product in self._matches()]
+        return np.unique(np.concatenate([np.zeros(0, np.uint64), *found]))
+
+    def pairs(self, deleted: np.ndarray, netted: list[pa.Table]) -> Iterator[pa.Table]:
+        """The pairs; those under keys with deletions are put aside."""
+        hashes = hashes_of(self._delta)
+        for needles, run, rows, product in self._matches():
+            aside = np.isin(hashes[needles], deleted)
+            for part in self._made(needles[aside], run, rows[aside], product[aside]):
+                netted.append(part)
+            yield from self._made(needles[~aside], run, rows[~aside], product[~aside])
+
+    def _matches(self) -> Iterator[tuple[np.ndarray, Run, np.ndarray, np.ndarray]]:
+        weights = weights_of(self._delta)
+        for needles, run, rows in self._other.matches(hashes_of(self._delta), self._keys):
+            yield needles, run, rows, _product(weights[needles], weights_of(run.table)[rows])
+
+    def _made(
+        self, needles: np.ndarray, run: Run, rows: np.ndarray, product: np.ndarray
+    ) -> Iterator[pa.Table]:
+        theirs = [run.column(name) for name in self._theirs]
+        size = self._delta.nbytes // self._delta.num_rows + run.stored.bytes // run.rows
+        step = rows_in(PIECE_BYTES, size, 1)
+        for start in range(0, len(needles), step):
+            part = slice(start, start + step)
+            here = [take(array, needles[part]) for array in self._mine]
+            there = [take(array, rows[part]) for array in theirs]
+            yield weighted(there + here if self._port else here + there, product[part])
 
 
 def _settled(delta: pa.Table | None, bits: int) -> pa.Table | None:

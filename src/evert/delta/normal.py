@@ -7,12 +7,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evert.schema.digest import valid
+from evert.trace.order import holds_floats
 
 
 def normalised(array: pa.Array) -> pa.Array:
     """The key as Spark shows it in a group: every NaN is the same NaN and -0.0 is 0.0, at any depth."""
     kind = array.type
-    if not _holds_floats(kind):
+    if not holds_floats(kind):
         return array
     if pa.types.is_floating(kind):
         plain = pc.fill_null(array, pa.scalar(0.0, kind)).to_numpy(zero_copy_only=False)
@@ -28,9 +29,3 @@ def normalised(array: pa.Array) -> pa.Array:
         items = normalised(array.keys), normalised(array.items)
         return pa.MapArray.from_arrays(array.offsets, *items, type=kind, mask=array.is_null())
     return pa.ListArray.from_arrays(array.offsets, normalised(array.values), type=kind, mask=array.is_null())
-
-
-def _holds_floats(kind: pa.DataType) -> bool:
-    if pa.types.is_nested(kind):
-        return any(_holds_floats(kind.field(place).type) for place in range(kind.num_fields))
-    return bool(pa.types.is_floating(kind))

@@ -1,0 +1,213 @@
+"""The first rows of each group in an order: LIMIT, OFFSET, and ranks between limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from evert.delta.operator import DataError, fitted, names_of, numbered, pieces, with_weight
+from evert.trace.arrays import arrays_of, take, take_rows
+from evert.trace.consolidate import (
+    HASH,
+    WEIGHT,
+    consolidate,
+    hashes_of,
+    negate,
+    plus,
+    summed_in_order,
+    weights_of,
+    with_hash,
+    with_weights,
+)
+from evert.trace.ends import Ends, ends, rows_under
+from evert.trace.grouping import grouped
+from evert.trace.keys import same_rows
+from evert.trace.order import By
+from evert.trace.runs import Run
+from evert.trace.trace import Layout, Trace
+
+if TYPE_CHECKING:
+    from evert.trace.shard import NodeState
+
+ROWS = 1 << 18
+_RANKS = 2**31 - 1
+_ALL = 2**63 - 1
+
+
+class Order(NamedTuple):
+    """A column to order by, as Spark compares its values."""
+
+    column: int
+    descending: bool = False
+    nulls_first: bool = True
+
+
+@dataclass(frozen=True)
+class Top:
+    """The rows of each key whose rank is from `least` to `most`, with it as last column if they are `ranked`.
+
+    `delta = shown(R + ΔR) - shown(R)` for the keys in Δ, where R are their stored rows
+
+    With `(x, 5)` and `(x, 7)` stored, the key in `c0`, ordered by `c1`, ranked by row_number from 1 to 2:
+
+        c0 │ c1 │ __w              c0 │ c1 │ c2 │ __w
+        ───┼────┼────              ───┼────┼────┼────
+         x │  6 │  +1       ──>     x │  7 │  2 │  -1
+         x │  9 │  +1               x │  6 │  2 │  +1
+
+    `kind` is row_number, rank or dense_rank. A row that is there n times has n row numbers. Rows that the order
+    finds equal are numbered by all their columns, so the result depends on the content alone. Keys are equal as
+    Spark compares them; without keys all rows are one group. `grows` promises that nothing is deleted: then
+    rows beyond `most` are kept nowhere, and of each piece only the best ones cross the exchange.
+    State: the ordered bag `rows`, by key. An epoch reads `most` rows of each key in Δ from each run (rank and
+    dense_rank: and those that share the last rank), not the key's other rows.
+    """
+
+    input: pa.Schema
+    keys: tuple[int, ...]
+    order: tuple[Order, ...]
+    kind: str
+    least: int
+    most: int | None
+    ranked: bool
+    grows: bool
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("row_number", "rank", "dense_rank"):
+            raise ValueError(f"there is no rank {self.kind}")
+        if not 1 <= self.least <= _RANKS or not 0 <= (self.most or 0) <= _RANKS:
+            raise ValueError(f"there are no ranks from {self.least} to {self.most}")
+
+    @property
+    def inputs(self) -> tuple[pa.Schema, ...]:
+        return (numbered(self.input),)
+
+    @property
+    def output(self) -> pa.Schema:
+        rank = [pa.field("rank", pa.int32())] if self.ranked else []
+        return numbered(self.input, pa.schema(rank))
+
+    @cached_property
+    def layout(self) -> Layout:
+        """How the state `rows` is read."""
+        order = tuple(By(f"c{column}", down, nulls) for column, down, nulls in self.order)
+        return Layout(names_of(self.keys), schema=with_weight(self.inputs[0]), order=order)
+
+    def prepare(self, port: int, rows: pa.Table, bits: int) -> pa.Table:
+        rows = fitted(rows, with_weight(self.inputs[port]))
+        if self.grows and (weights_of(rows) < 0).any():
+            raise DataError("a row was deleted under a limit that keeps only what growing input needs")
+        if not self.grows or self.most is None:
+            return consolidate(rows, self.layout.key, bits=bits)
+        cell = self._summed(with_hash(rows, self.layout.key, bits=bits))
+        return self._kept(self._best(Trace(self.layout, [Run.of(cell)]), *self._touched(cell, bits)))
+
+    def apply(self, deltas: Sequence[pa.Table | None], state: NodeState) -> Iterator[pa.Table]:
+        (given,) = deltas
+        if given is not None and given.num_rows:
+            yield from pieces(self._changes(self._summed(given), state))
+
+    def _changes(self, delta: pa.Table, state: NodeState) -> Iterator[pa.Table]:
+        old = state.trace("rows", self.layout)
+        new = Trace(self.layout, [Run.of(delta), *old.runs])
+        hashes, keys = self._touched(delta, state.bits)
+        written = [delta.slice(0, 0) if self.grows else delta]
+        for batch in self._batches(new, hashes):
+            some = hashes[batch], [take(key, batch) for key in keys]
+            before, after = self._best(old, *some), self._best(new, *some)
+            if self.grows:
+                change = plus(self._kept(after), negate(self._kept(before)))
+                written.append(consolidate(change, self.layout.key, bits=state.bits))
+            change = plus(self._shown(after), negate(self._shown(before)))
+            yield consolidate(change, bits=state.bits).drop_columns([HASH])
+        state.write("rows", self.layout, pa.concat_tables(written))
+
+    def _summed(self, cell: pa.Table) -> pa.Table:
+        return summed_in_order([cell], self.layout.order or ())
+
+    def _touched(self, rows: pa.Table, bits: int) -> tuple[np.ndarray, list[pa.Array]]:
+        """The keys of the rows, each once, with their hashes."""
+        hashes, keys = hashes_of(rows), arrays_of(rows, self.layout.key)
+        order, starts = grouped(hashes, keys, exact=False, whole_rows=True, stable=False, bits=bits)
+        first = order[starts]
+        return hashes[first], [take(key, first) for key in keys]
+
+    def _batches(self, trace: Trace, hashes: np.ndarray) -> Iterator[np.ndarray]:
+        """The places of the keys in parts, so that few rows are held at a time."""
+        rows = rows_under(trace, hashes)
+        if self.most is not None:
+            rows = np.minimum(rows, (self.most + 1) * len(trace.runs))
+        part = np.cumsum(rows) // ROWS
+        yield from np.split(np.arange(len(hashes)), np.flatnonzero(np.diff(part)) + 1)
+
+    def _best(self, trace: Trace, hashes: np.ndarray, keys: Sequence[pa.Array]) -> Ends:
+        """The rows of these keys up to the rank `most`, and maybe some more."""
+        first = _RANKS if self.most is None else self.most + 1
+        return ends(trace, hashes, keys, self._enough, first=first)
+
+    def _enough(self, known: Ends) -> np.ndarray:
+        if (known.weights < 0).any():
+            raise DataError("more rows were taken out of a group than had been put in")
+        if self.most is None:
+            return known.group[:0]
+        ranks = self._ranks(known)
+        if self.kind == "row_number":
+            ranks += np.minimum(known.weights, self.most)
+        return known.group[ranks > self.most]
+
+    def _ranks(self, rows: Ends) -> np.ndarray:
+        """The rank of each row, the least one if it is there several times; exact up to `most`."""
+        count = len(rows.group)
+        groups, peers = np.ones(count, np.bool_), np.ones(count, np.bool_)
+        groups[1:] = rows.group[1:] != rows.group[:-1]
+        if self.kind != "row_number":
+            by = arrays_of(rows.rows, [by.name for by in self.layout.order or ()])
+            inner = np.flatnonzero(~groups)
+            peers[inner] = ~same_rows(by, inner, by, inner - 1)
+        if self.kind == "dense_rank":
+            below = np.cumsum(peers)
+        else:
+            weights = np.minimum(rows.weights, _RANKS + 1 if self.most is None else self.most)
+            below = np.cumsum(weights) - weights
+        group, peer = (np.flatnonzero(marks)[np.cumsum(marks) - 1] for marks in (groups, peers))
+        found: np.ndarray = below[peer] - below[group] + 1
+        return found
+
+    def _kept(self, rows: Ends) -> pa.Table:
+        """What may be shown some day, if nothing is ever deleted."""
+        places, _, weights = self._within(rows, 1)
+        return _weighted(rows.rows, places, weights)
+
+    def _shown(self, rows: Ends) -> pa.Table:
+        places, ranks, weights = self._within(rows, self.least)
+        if not self.ranked:
+            return _weighted(rows.rows, places, weights)
+        if (ranks > _RANKS).any() or (self.kind == "row_number" and (weights > _RANKS - ranks + 1).any()):
+            raise DataError(f"a rank is larger than {_RANKS}")
+        if self.kind == "row_number":
+            before = np.cumsum(weights) - weights
+            ranks = np.repeat(ranks - before, weights) + np.arange(weights.sum())
+            places, weights = np.repeat(places, weights), np.ones(len(ranks), np.int64)
+        found = _weighted(rows.rows, places, weights)
+        rank = pa.array(ranks, pa.int32())
+        return found.add_column(found.num_columns - 1, self.output.names[-1], rank)
+
+    def _within(self, rows: Ends, least: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Which rows have a rank within the limits, the first such rank of each, and how often they have one."""
+        ranks, weights = self._ranks(rows), rows.weights
+        most = _ALL if self.most is None else self.most
+        if self.kind == "row_number":
+            skipped = np.maximum(0, least - ranks)
+            ranks = ranks + skipped
+            weights = np.minimum(weights - skipped, most - ranks + 1)
+        places = np.flatnonzero((ranks >= least) & (ranks <= most) & (weights > 0))
+        return places, ranks[places], weights[places]
+
+
+def _weighted(rows: pa.Table, places: np.ndarray, weights: np.ndarray) -> pa.Table:
+    return with_weights(take_rows(rows.drop_columns([WEIGHT]), places), weights, like=rows.schema)
