@@ -71,3 +71,14 @@ def test_a_view_that_names_another_without_needing_its_rows_is_in_its_group(db):
         db.refresh(timeout=60)
     assert (never.rows(), beside.rows()) == ([], [{"n": 3}])
     assert never.position == beside.position == db.position
+
+
+def test_a_column_that_a_window_is_given_twice_is_one(db):
+    topic = db.stream("events", "n INT")
+    db.view("same", "SELECT n FROM events")
+    over = "OVER (PARTITION BY s.n ORDER BY s.n ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING)"
+    db.view("first", f"SELECT s.n AS n, hash(first_value(s.n) {over}) AS place FROM same s")
+    db.view("parts", "SELECT n, (SELECT max(n) FROM events) AS most FROM same EXCEPT SELECT 7, 7 FROM events")
+    topic.append([{"n": 1}, {"n": 1}, {"n": 2}])
+    db.refresh(timeout=60)
+    assert all(proof.holds for proof in db.prove())

@@ -37,7 +37,7 @@ def check(spark, folder, seed, mode):
     obey(spark, at_once(run), whole, folder / "at once", [run.answers[-1]])
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", MODES)
 def test_views_are_what_spark_says_over_the_tables(spark, tmp_path_factory, name):
     @settings(

@@ -1,4 +1,4 @@
-"""A grammar of views: projections, filters, unions, generators, grouping sets, joins and aggregates, nested."""
+"""A grammar of views: every operator there is, nested three deep."""
 
 from __future__ import annotations
 
@@ -58,8 +58,23 @@ PLAIN = [
     "join",
     "join",
     "total",
+    "outer join",
+    "outer join",
+    "semi",
+    "in",
+    "existence",
+    "scalar",
+    "extremes",
+    "count distinct",
+    "others",
+    "window",
+    "window",
+    "rank",
+    "rank",
+    "top",
+    "set",
+    "sessions",
 ]
-RECOMPUTED = ["window", "left join", "count distinct", "top", "semi", "except", "extremes"]
 
 
 @dataclass
@@ -77,8 +92,8 @@ class Grammar:
         self.group = None
         self.aliases = 0
         if recomputed:
-            return self._of(self.dice.pick(RECOMPUTED), 1)
-        return self.query(self.dice.number(0, 2))
+            return self._recursive()
+        return self.query(self.dice.number(0, 3))
 
     def query(self, depth: int) -> Query:
         return self._of(self.dice.pick(self.shapes), depth)
@@ -89,18 +104,20 @@ class Grammar:
                 return self._union(depth)
             case "generate":
                 return self._generate(depth)
-            case "group" | "sets" | "extremes" | "count distinct":
+            case "group" | "sets" | "extremes" | "count distinct" | "others":
                 return self._group(depth, shape)
             case "total":
                 return self._total(depth)
             case "distinct":
                 return self._distinct(depth)
-            case "join" | "left join" | "semi":
+            case "join" | "outer join" | "semi" | "in" | "existence" | "scalar":
                 return self._join(depth, shape)
-            case "window" | "top":
+            case "window" | "rank" | "top":
                 return self._ordered(depth, shape)
-            case "except":
-                return self._except(depth)
+            case "set":
+                return self._set(depth)
+            case "sessions":
+                return self._sessions(depth)
         return self._project(depth)
 
     def _source(self, depth: int) -> Source:
@@ -200,11 +217,16 @@ class Grammar:
         dice = self.dice
         options = ["count", "count one", "sum", "sum", "avg", "count_if", "sum noisy", "filtered"]
         if shape == "extremes":
-            options = ["min", "max", "min", "max"]
+            options = ["min", "max", "min", "max", *options[:3]]
+        if shape == "others":
+            options = ["other", "other", *options[:3]]
         calls = [self._call(dice.pick(options), scope) for _ in range(dice.number(1, 3))]
         if shape == "count distinct":
             name, _ = dice.pick(comparable(scope) or [("1", "int")])
-            calls.append((f"count(DISTINCT {name})", "int"))
+            where = f" FILTER (WHERE {condition(dice, scope)})" if dice.chance(25) else ""
+            calls.append((f"count(DISTINCT {name}){where}", "int"))
+            if dice.chance(40):
+                calls.append((f"sum(DISTINCT {expression(dice, 'int', scope, 1)})", "int"))
         return calls
 
     def _call(self, name: str, scope: Columns) -> tuple[str, str]:
@@ -231,28 +253,45 @@ class Grammar:
                     f"sum({expression(dice, kind, scope, 1)}) FILTER (WHERE {condition(dice, scope)})",
                     kind,
                 )
+            case "other":
+                return self._other(scope)
         kind = dice.pick([kind for _, kind in comparable(scope) if kind not in ("dbl", "wdbl")] or ["int"])
         return f"{name}({expression(dice, kind, scope, 1)})", kind
+
+    def _other(self, scope: Columns) -> tuple[str, str]:
+        """A function that is computed from all rows of a group, whose order does not matter to it."""
+        dice = self.dice
+        x, y = (expression(dice, "int", scope, 1) for _ in range(2))
+        options = [
+            (f"stddev({x})", "noisy"),
+            (f"corr({x}, {y})", "noisy"),
+            (f"percentile({x}, 0.5)", "noisy"),
+            (f"bit_xor({x})", "int"),
+            (f"array_size(collect_set({x}))", "int"),
+            (f"sort_array(collect_list(CAST({x} AS INT)))", "ints"),
+            (f"approx_count_distinct({x})", "int"),
+            (f"max_by({x}, struct({x}, {y}))", "int"),
+            (f"bool_or({condition(dice, scope)})", "bool"),
+        ]
+        return dice.pick(options)
 
     def _group(self, depth: int, shape: str) -> Query:
         dice = self.dice
         source = self._source(depth)
         keys = self._keys(source.scope)
-        extreme = shape == "extremes" or (source.append_only and dice.chance(40))
-        calls = self._calls(source.scope, "extremes" if extreme else shape)
+        calls = self._calls(source.scope, shape)
         listed, columns = self._named([*keys, *calls])
         groups = ", ".join(term for term, _ in keys)
         if shape == "sets":
             groups = dice.pick([f"ROLLUP ({groups})", f"CUBE ({groups})", f"GROUPING SETS (({groups}), ())"])
         having = f" HAVING {dice.pick(['count(*) > 1', 'count(*) <= 2'])}" if dice.chance(20) else ""
         sql = f"SELECT {listed} FROM {source.sql}{self._where(source.scope)} GROUP BY {groups}{having}"
-        recomputed = source.recomputed or shape == "count distinct" or (extreme and not source.append_only)
-        return Query(sql, columns, min(source.rows, 20), False, recomputed)
+        return Query(sql, columns, min(source.rows, 20), False, source.recomputed)
 
     def _total(self, depth: int) -> Query:
         source = self._source(depth)
-        extreme = source.append_only and self.dice.chance(40)
-        listed, columns = self._named(self._calls(source.scope, "extremes" if extreme else "group"))
+        shape = self.dice.pick(["group", "group", "extremes", "count distinct", "others"])
+        listed, columns = self._named(self._calls(source.scope, shape))
         sql = f"SELECT {listed} FROM {source.sql}{self._where(source.scope)}"
         return Query(sql, columns, 1, False, source.recomputed)
 
@@ -282,20 +321,44 @@ class Grammar:
         scope = (*left.scope, *right.scope)
         recomputed = left.recomputed or right.recomputed
         append_only = left.append_only and right.append_only
-        if shape == "semi":
-            listed, columns = self._chosen(left.scope)
-            word = dice.pick(["EXISTS", "NOT EXISTS"])
-            sql = f"SELECT {listed} FROM {left.sql} WHERE {word} (SELECT 1 FROM {right.sql} WHERE {on or 'true'})"
-            return Query(sql, columns, left.rows, recomputed=True)
+        if shape in ("semi", "in", "existence", "scalar"):
+            return self._tested(left, right, on, shape)
         listed, columns = self._chosen(scope, 1, 5)
-        if shape == "left join":
-            kind = dice.pick(["LEFT", "RIGHT", "FULL"] if on and " = " in on else ["LEFT"])
+        if shape == "outer join":
+            kind = dice.pick(["LEFT", "RIGHT", "FULL"] if on and " = " in on else ["LEFT", "RIGHT"])
             sql = f"SELECT {listed} FROM {left.sql} {kind} JOIN {right.sql} ON {on or 'true'}"
-            return Query(sql, columns, left.rows * right.rows // 3 + 1, recomputed=True)
+            sql += self._where(scope, 20)
+            return Query(sql, columns, left.rows * right.rows // 3 + left.rows, False, recomputed)
         join = f"JOIN {right.sql} ON {on}" if on else f"CROSS JOIN {right.sql}"
         sql = f"SELECT {listed} FROM {left.sql} {join}{self._where(scope, 30)}"
         rows = left.rows * right.rows // (3 if on else 1)
         return Query(sql, columns, max(1, rows), append_only, recomputed)
+
+    def _tested(self, left: Source, right: Source, on: str | None, shape: str) -> Query:
+        """Rows of the left by what is found on the right."""
+        dice = self.dice
+        listed, columns = self._chosen(left.scope)
+        found = f"SELECT 1 FROM {right.sql} WHERE {on or 'true'}"
+        recomputed = left.recomputed or right.recomputed
+        if shape == "semi":
+            word = dice.pick(["EXISTS", "NOT EXISTS"])
+            sql = f"SELECT {listed} FROM {left.sql} WHERE {word} ({found})"
+            return Query(sql, columns, left.rows, False, recomputed)
+        if shape == "in":
+            kind = dice.pick(["int", "str"])
+            one, two = expression(dice, kind, left.scope, 1), expression(dice, kind, right.scope, 1)
+            where = self._where(right.scope)
+            word = dice.pick(["IN", "NOT IN"])
+            sql = f"SELECT {listed} FROM {left.sql} WHERE {one} {word} (SELECT {two} FROM {right.sql}{where})"
+            return Query(sql, columns, left.rows, False, recomputed)
+        if shape == "existence":
+            test = f"EXISTS ({found}) OR {condition(dice, left.scope)}"
+            sql = f"SELECT {listed} FROM {left.sql} WHERE {test}"
+            return Query(sql, columns, left.rows, False, recomputed)
+        call = dice.pick(["count(*)", f"max({expression(dice, 'int', right.scope, 1)})"])
+        where = dice.pick([f" WHERE {on}" if on and "<=>" not in on and "(" not in on else "", ""])
+        listed, columns = self._with(listed, columns, ((f"(SELECT {call} FROM {right.sql}{where})", "int"),))
+        return Query(f"SELECT {listed} FROM {left.sql}", columns, left.rows, False, recomputed)
 
     def _on(self, left: Columns, right: Columns) -> str | None:
         dice = self.dice
@@ -323,19 +386,78 @@ class Grammar:
         listed, columns = self._named(terms)
         order = ", ".join(f"{term} {dice.pick(['ASC', 'DESC'])}" for term, _ in terms)
         if shape == "top":
-            sql = f"SELECT {listed} FROM {source.sql} ORDER BY {order} LIMIT {dice.number(1, 5)}"
-            return Query(sql, columns, 5, recomputed=True)
-        function = dice.pick(["row_number()", "rank()", "count(*)"])
-        sql = f"SELECT {listed}, {function} OVER (ORDER BY {order}) AS place FROM {source.sql}"
-        return Query(sql, (*columns, ("place", "int")), source.rows, recomputed=True)
+            offset = f" OFFSET {dice.number(1, 3)}" if dice.chance(30) else ""
+            sql = f"SELECT {listed} FROM {source.sql} ORDER BY {order} LIMIT {dice.number(1, 5)}{offset}"
+            return Query(sql, columns, 5, False, source.recomputed)
+        by = f"PARTITION BY {dice.pick(terms)[0]} " if dice.chance(85) else ""
+        if shape == "rank":
+            function = dice.pick(["row_number()", "rank()", "dense_rank()"])
+            limit = dice.pick(["place <= 2", "place < 4", "place = 1", "place <= 3 AND place > 1"])
+            inner = f"SELECT {listed}, {function} OVER ({by}ORDER BY {order}) AS place FROM {source.sql}"
+            sql = f"SELECT * FROM ({inner}) WHERE {limit}"
+            return Query(sql, (*columns, ("place", "int")), source.rows, False, source.recomputed)
+        term = dice.pick(terms)[0]
+        function, kind, framed = dice.pick(
+            [
+                ("row_number()", "int", False),
+                ("rank()", "int", False),
+                ("ntile(3)", "int", False),
+                ("percent_rank()", "noisy", False),
+                ("cume_dist()", "noisy", False),
+                (f"hash(lag({term}))", "int", False),
+                (f"hash(lead({term}, 2))", "int", False),
+                ("count(*)", "int", True),
+                (f"count({term})", "int", True),
+                (f"hash(max({term}))", "int", True),
+                (f"hash(first_value({term}))", "int", True),
+            ]
+        )
+        if function.startswith("hash("):
+            inner, function = function[5:-1], "hash"
+        else:
+            inner, function = function, ""
+        frame = ""
+        if framed:
+            frame = dice.pick(["", " ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING", " ROWS UNBOUNDED PRECEDING"])
+        over = f"{inner} OVER ({by}ORDER BY {order}{frame})"
+        sql = f"SELECT {listed}, {function}({over}) AS place FROM {source.sql}"
+        return Query(sql, (*columns, ("place", kind)), source.rows, False, source.recomputed)
 
-    def _except(self, depth: int) -> Query:
+    def _set(self, depth: int) -> Query:
         dice = self.dice
-        first, second = self._source(0), self._source(0)
+        first, second = self._source(depth), self._source(depth)
         able = comparable(first.scope) or [("1", "int")]
         terms = [c for c in dice.some(able, 1, 2) if c[1] not in FLOATING] or [("1", "int")]
         listed, columns = self._named(terms)
         other, _ = self._named([(expression(dice, kind, second.scope, 1), kind) for _, kind in terms])
-        word = dice.pick(["EXCEPT", "INTERSECT", "EXCEPT ALL"])
+        word = dice.pick(["EXCEPT", "INTERSECT", "EXCEPT ALL", "INTERSECT ALL"])
         sql = f"SELECT {listed} FROM {first.sql} {word} SELECT {other} FROM {second.sql}"
-        return Query(sql, columns, first.rows, recomputed=True)
+        return Query(sql, columns, first.rows, False, first.recomputed or second.recomputed)
+
+    def _sessions(self, depth: int) -> Query:
+        dice = self.dice
+        source = self._source(depth)
+        moments = [name for name, kind in source.scope if kind == "ts"]
+        if not moments:
+            return self._project(depth)
+        window = dice.pick(
+            [
+                f"session_window({moments[0]}, '1 hour')",
+                f"window({moments[0]}, '1 hour')",
+                f"window({moments[0]}, '1 hour', '30 minutes')",
+            ]
+        )
+        keys = dice.some([c for c in source.scope if c[1] in ("int", "str", "bool")], 0, 1)
+        names = "".join(f", {name}" for name, _ in keys)
+        listed, columns = self._named([("w.start", "ts"), ("w.end", "ts"), ("n", "int")])
+        inner = f"SELECT {window} AS w, count(*) AS n FROM {source.sql} GROUP BY {window}{names}"
+        return Query(f"SELECT {listed} FROM ({inner})", columns, source.rows, False, source.recomputed)
+
+    def _recursive(self) -> Query:
+        """What can only be recomputed."""
+        source = self._source(0)
+        start, end = expression(self.dice, "int", source.scope, 1), self.dice.number(1, 4)
+        seed = f"SELECT CAST({start} AS BIGINT) AS n FROM {source.sql}"
+        step = f"SELECT n + 1 FROM r WHERE n < {end} AND n > -5"
+        sql = f"WITH RECURSIVE r AS ({seed} UNION ALL {step}) SELECT n AS a0 FROM r"
+        return Query(sql, (("a0", "int"),), source.rows * 5, False, recomputed=True)

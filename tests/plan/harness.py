@@ -1,4 +1,5 @@
-"""Runs plans epoch by epoch: chains as one Spark projection a level, operators in this process."""
+"""Runs plans epoch by epoch: chains in Spark, those that are expressions as one projection a level, operators in
+this process."""
 
 from __future__ import annotations
 
@@ -75,14 +76,19 @@ class Running:
             return {}
         wide = self._wide([deltas[source] for source in used])
         catalyst = self._catalyst
-        terms = []
+        terms, operated = [], {}
         for at, (number, _, _, chain) in enumerate(chains):
             attribute = catalyst.attribute(wide, f"s{used.index(self._source(number, chain.source))}")
-            terms.append((f"o{at}", catalyst.guarded(attribute, chain.build(attribute))))
-        answer = catalyst.project(wide, terms).toArrow()
+            if chain.over is None:
+                terms.append((f"o{at}", catalyst.guarded(attribute, chain.build(attribute))))
+            else:
+                plan = chain.over(catalyst.analysed(wide), attribute)
+                operated[f"o{at}"] = catalyst.frame(plan).toArrow().column("row")
+        answers = catalyst.project(wide, terms).toArrow() if terms else pa.table({})
         inputs: dict[tuple, list[pa.Table]] = {}
         for at, (number, node, port, chain) in enumerate(chains):
-            made = answer.column(at).combine_chunks()
+            name = f"o{at}"
+            made = (operated[name] if name in operated else answers.column(name)).combine_chunks()
             if chain.many:
                 made = made.flatten()
             made = made.filter(made.is_valid())

@@ -1,4 +1,4 @@
--- Queries that are kept incrementally: a name, then the query.
+-- Queries that are kept: a name, the nodes below the output and how they read if not the changes alone, the query.
 
 -- project
 select auction, price * 2 as double, upper(channel) as loud from bid;
@@ -281,3 +281,385 @@ select sum(n) as total, avg(n) as mean from (select channel, count(*) as n from 
 
 -- in a subquery in from
 select * from (select auction, sum(price) as s from bid group by auction) t where s > 10;
+
+-- left join: upsert join anti
+select a.id, b.price from auction a left join bid b on a.id = b.auction;
+
+-- right join: upsert join anti
+select a.id, b.price from auction a right join bid b on a.id = b.auction;
+
+-- full join: upsert join anti anti
+select a.id, b.price from auction a full join bid b on a.id = b.auction;
+
+-- left join with residual: upsert join anti
+select a.id, b.price from auction a left join bid b on a.id = b.auction and b.price > a.reserve;
+
+-- full join with residual: upsert join anti join anti
+select a.id, p.name from auction a full join person p on a.seller = p.id and a.reserve > length(p.name);
+
+-- full join using: upsert join anti anti
+select * from auction full join person using (id);
+
+-- left join without keys: upsert join anti
+select a.id, p.id as person from auction a left join person p on a.reserve > p.id * 5;
+
+-- left join null safe: upsert join anti
+select a.id, b.price from auction a left join bid b on a.seller <=> b.bidder;
+
+-- left join on nothing: upsert
+select a.id, p.name from auction a left join person p on false;
+
+-- chain of outer joins: upsert join anti join anti
+select p.id, a.id as auction, b.price from person p left join auction a on a.seller = p.id left join bid b
+on b.auction = a.id;
+
+-- count over a left join: upsert join anti aggregate
+select p.id, count(a.id) as n, sum(a.reserve) as s from person p left join auction a on a.seller = p.id
+group by p.id;
+
+-- in: upsert semi
+select * from bid where auction in (select id from auction);
+
+-- in of several columns: upsert semi
+select id, category from auction where (id, seller) in (select auction, bidder from bid where price > 5);
+
+-- exists with residual: upsert join semi
+select id, reserve from auction a where exists (select 1 from bid b where b.auction = a.id and b.price >
+a.reserve);
+
+-- exists of all: upsert top join anti
+select id from person where exists (select 1 from auction where reserve > 38);
+
+-- not exists: upsert anti
+select * from person p where not exists (select 1 from auction a where a.seller = p.id);
+
+-- not exists with residual: join anti
+select auction, price from bid b where not exists (select 1 from bid c where c.auction = b.auction and
+c.price > b.price);
+
+-- not in with nulls: upsert existence aggregate join
+select auction, price from bid where auction not in (select seller from auction);
+
+-- not in without nulls: upsert existence aggregate join
+select auction, price from bid where auction not in (select id from auction);
+
+-- not in of one side: existence aggregate join
+select id from person where id not in (select bidder from bid where bidder is not null and price > 27);
+
+-- not in correlated: upsert join anti
+select id, category from auction a where reserve not in (select price from bid b where b.auction = a.id);
+
+-- existence under or: upsert existence
+select price > 3 or exists (select 1 from auction where id = bid.auction) as x from bid;
+
+-- existence in a filter: upsert existence
+select auction, price from bid where price > 25 or auction in (select id from auction where category = 1);
+
+-- not in under or: upsert join existence
+select auction, price from bid where price > 25 or auction not in (select seller from auction where seller
+is not null);
+
+-- left semi join: upsert semi
+select * from auction a left semi join bid b on a.id = b.auction and b.channel = 'a';
+
+-- left anti join: upsert anti
+select * from auction a left anti join person p on a.seller <=> p.id;
+
+-- extremes that retract: upsert aggregate
+select category, max(reserve) as m, min(seller) as s, max(id) as i from auction group by category;
+
+-- global extremes that retract: upsert join aggregate
+select max(reserve) as a, min(name) as b from auction join person on person.id = seller;
+
+-- extremes of counts: aggregate aggregate
+select max(n) as most, min(n) as least from (select auction, count(*) as n from bid group by auction);
+
+-- extremes with filter: upsert aggregate
+select category, max(reserve) filter (where seller > 3) as m, min(distinct reserve) as d from auction group
+by category;
+
+-- booleans that retract: upsert aggregate
+select category, every(reserve > 5) as e, some(reserve > 30) as s from auction group by category;
+
+-- count distinct: aggregate aggregate
+select count(distinct bidder) as n from bid;
+
+-- count distinct by group: aggregate aggregate aggregate join
+select auction, count(distinct bidder) as n, count(*) as m, sum(price) as s from bid group by auction;
+
+-- count distinct of several with filter: upsert aggregate aggregate
+select category, count(distinct seller, reserve) filter (where reserve > 10) as n from auction group by
+category;
+
+-- several distinct sets: upsert aggregate aggregate aggregate aggregate join aggregate join
+select category, count(distinct seller) as a, sum(distinct reserve) as b, avg(distinct reserve) as c,
+count(*) as d from auction group by category;
+
+-- distinct without group: upsert aggregate aggregate aggregate aggregate join aggregate join
+select count(distinct seller) as a, sum(distinct reserve) as b, max(id) as c from auction;
+
+-- rollup with distinct: upsert aggregate aggregate aggregate join
+select category, seller, count(distinct reserve) as n, count(*) as m from auction group by rollup (category,
+seller);
+
+-- grouping sets with distinct: aggregate aggregate aggregate join
+select channel, auction, count(distinct bidder) as n, sum(price) as s from bid group by grouping sets
+((channel), (auction), ());
+
+-- stddev: rows swap, whole
+select stddev(price) as s, variance(amount) as v from bid;
+
+-- stddev by group: rows swap, per key
+select channel, stddev_pop(price) as s, covar_samp(price, bidder) as c, skewness(price) as k from bid group
+by channel;
+
+-- percentile: upsert rows swap, per key
+select category, percentile(reserve, 0.5) as p, median(reserve) as m, mode(seller, true) as o from auction
+group by category;
+
+-- percentile within group: rows swap, per key
+select auction, percentile_cont(0.25) within group (order by price desc) as p from bid group by auction;
+
+-- collected: rows swap, per key
+select auction, sort_array(collect_list(price)) as l, array_sort(collect_set(channel)) as s from bid group
+by auction;
+
+-- listagg: upsert rows swap, per key
+select category, listagg(cast(id as string), ',') within group (order by id) as l from auction group by
+category;
+
+-- first of equal rows: rows swap, per key
+select channel, first(channel) as f, last(channel) as l, any_value(channel) as v from bid group by channel;
+
+-- max_by: upsert rows swap, per key
+select category, max_by(id, struct(reserve, id)) as best from auction group by category;
+
+-- sketches: rows swap, per key
+select auction, hll_sketch_estimate(hll_sketch_agg(bidder)) as n, approx_count_distinct(bidder) as m from
+bid group by auction;
+
+-- bit and histogram: upsert rows swap, per key
+select category, bit_xor(id) as x, bit_or(reserve) as o, count_min_sketch(id, 0.5d, 0.5d, 1) is null as c
+from auction group by category;
+
+-- unusual with distinct and filter: upsert rows swap, per key
+select category, collect_set(seller) filter (where seller > 100) as s, stddev(distinct reserve) as d,
+count(distinct seller) as n from auction group by category;
+
+-- rollup with unusual: upsert rows swap, per key
+select category, seller, median(reserve) as m from auction group by rollup (category, seller);
+
+-- unusual over a float group: rows swap, per key
+select score, stddev(price) as s, count(*) as n from bid group by score;
+
+-- unusual of an aggregate: aggregate rows swap, per key
+select stddev(n) as s, n % 2 as g from (select auction, count(*) as n from bid group by auction) group by n
+% 2;
+
+-- aggregate of unusual: upsert rows swap aggregate, per key
+select max(m) as x, count(m) as n from (select category, median(reserve) as m from auction group by
+category);
+
+-- having unusual: upsert rows swap, per key
+select category, kurtosis(reserve) as k from auction group by category having stddev(reserve) > 3 and
+count(*) > 1;
+
+-- pivot: aggregate rows swap, per key
+select * from (select auction, channel, price from bid) pivot (sum(price) for channel in ('a', 'b'));
+
+-- session windows: rows swap, per key
+select bidder, session_window.start as s, session_window.end as e, count(*) as n from bid group by bidder,
+session_window(at, '2 seconds');
+
+-- session windows of all: rows swap, whole
+select session_window(at, '3 seconds') as w, count(*) as n, sum(price) as s from bid group by 1;
+
+-- hopping windows with distinct: aggregate aggregate
+select window.start as w, count(distinct bidder) as n from bid group by window(at, '10 seconds', '5
+seconds');
+
+-- row_number: rows swap, per key
+select auction, price, bidder, row_number() over (partition by auction order by price, bidder, channel, at,
+amount, score) as r from bid;
+
+-- running sum: upsert rows swap, per key
+select id, category, sum(reserve) over (partition by category order by id rows between 2 preceding and
+current row) as s from auction;
+
+-- lag and lead: upsert rows swap rows swap, per key
+select id, lag(reserve) over (partition by seller order by id) as a, lead(id, 2, -1) over (partition by
+seller order by id desc) as b from auction;
+
+-- total beside: rows swap, per key
+select price, sum(price) over (partition by auction) as r from bid;
+
+-- two windows: upsert rows swap rows swap, per key
+select id, rank() over (partition by category order by reserve) as a, count(*) over (partition by seller) as
+b from auction;
+
+-- window of all: upsert rows swap, whole
+select id, reserve, rank() over (order by reserve) as a, sum(reserve) over () as s from auction;
+
+-- window by a term: upsert rows swap, per key
+select id, max(reserve) over (partition by id % 3, category order by id) as m from auction;
+
+-- window by a float: rows swap, per key
+select score, price, count(*) over (partition by score) as n from bid;
+
+-- window over an aggregate: upsert aggregate rows swap, whole
+select category, n, sum(n) over (order by category nulls last rows unbounded preceding) as s from (select
+category, count(*) as n from auction group by category);
+
+-- aggregate over a window: upsert rows swap aggregate, per key
+select r, count(*) as n from (select dense_rank() over (partition by category order by reserve) as r from
+auction) group by r;
+
+-- window over a join: upsert join rows swap, per key
+select a.id, ntile(2) over (partition by p.state order by a.id) as t from auction a join person p on p.id =
+a.seller;
+
+-- window of a range: rows swap, per key
+select auction, price, count(*) over (partition by auction order by at range between interval 5 seconds
+preceding and current row) as n from bid;
+
+-- windows with nth values: upsert rows swap, per key
+select id, first_value(id) over w as a, last_value(id) ignore nulls over w as b, nth_value(id, 2) over w as
+c, percent_rank() over w as d, cume_dist() over w as e from auction window w as (partition by category order
+by reserve, id);
+
+-- window with distinct rows: upsert rows swap aggregate, per key
+select distinct category, max(reserve) over (partition by category) as m from auction;
+
+-- latest by key: upsert top
+select * from (select id, category, reserve, row_number() over (partition by category order by reserve desc,
+id) as r from auction) where r = 1;
+
+-- best three: upsert top
+select id, category from (select id, category, row_number() over (partition by category order by reserve
+desc nulls last, id) as r from auction) where r <= 3;
+
+-- ranks: top
+select * from (select auction, price, rank() over (partition by auction order by price desc) as r from bid)
+where r < 3;
+
+-- first of each without order: upsert top aggregate
+select distinct category from (select category, row_number() over (partition by category order by 1) as r
+from auction) where r = 1;
+
+-- dense ranks: upsert top
+select * from (select id, dense_rank() over (order by category) as r from auction) where r between 2 and 3;
+
+-- qualify: upsert top
+select id, reserve from auction qualify row_number() over (partition by seller order by id desc) = 1;
+
+-- qualify with more: upsert top
+select id, reserve from auction where reserve > 3 qualify rank() over (partition by category order by
+reserve) <= 2 and id > 1;
+
+-- qualify without a limit: upsert rows swap, per key
+select id, reserve from auction qualify rank() over (partition by category order by reserve) > 2;
+
+-- count of the best: upsert join top aggregate
+select state, count(*) as n from (select p.state, row_number() over (partition by a.category order by
+a.reserve, a.id) as r from auction a join person p on p.id = a.seller) where r <= 2 group by state;
+
+-- top: top
+select auction, price, bidder from bid order by price desc nulls last, auction, bidder limit 10;
+
+-- top of a table: upsert top
+select id, reserve from auction order by reserve, id limit 3;
+
+-- top with offset: upsert top
+select id, reserve from auction order by reserve desc, id limit 3 offset 2;
+
+-- offset alone: upsert top
+select id from auction order by id offset 3;
+
+-- limit without order: top
+select 1 as one from bid limit 3;
+
+-- limit of nothing
+select id from person limit 0;
+
+-- limit of a limit: top top
+select id, name from (select * from person order by id desc limit 5) order by id limit 2;
+
+-- top of an aggregate: aggregate top
+select auction, count(*) as n from bid group by auction order by n desc, auction limit 3;
+
+-- aggregate of the top: upsert top aggregate
+select sum(reserve) as s from (select reserve from auction order by reserve desc nulls last, id limit 4);
+
+-- join with the top: upsert top join
+select b.price, a.reserve from bid b join (select id, reserve from auction order by reserve desc, id limit
+2) a on a.id = b.auction;
+
+-- lateral with limit: top join
+select p.id, t.price from person p, lateral (select price, at from bid b where b.bidder = p.id order by
+price desc, at, auction, channel, amount limit 2) t;
+
+-- lateral with limit alone: top join aggregate
+select distinct p.id from person p, lateral (select bidder from bid b where b.bidder = p.id limit 1) t;
+
+-- lateral left: aggregate aggregate join join anti
+select p.id, t.n from person p left join lateral (select count(*) as n, max(price) as m from bid b where
+b.bidder = p.id) t on t.m > 10;
+
+-- scalar subquery: aggregate join
+select price > (select avg(price) from bid) as z from bid;
+
+-- scalar subquery in a filter: upsert aggregate join
+select id, reserve from auction where reserve > (select avg(reserve) from auction);
+
+-- scalar subqueries: upsert aggregate join aggregate join aggregate join
+select id, (select max(price) from bid) as a, (select min(name) from person) as b from auction where reserve
+< (select max(id) * 5 from person);
+
+-- correlated count: upsert aggregate join anti
+select id, (select count(*) from bid b where b.auction = a.id) as n from auction a;
+
+-- correlated max: upsert aggregate join anti
+select id, (select max(price) from bid b where b.auction = a.id and b.channel = 'a') as m from auction a;
+
+-- correlated single: aggregate join anti
+select auction, (select name from person p where p.id = b.bidder) as name from bid b;
+
+-- single row: upsert aggregate join anti
+select id, (select name from person where id = 3) as name from auction;
+
+-- scalar subquery in an aggregate: upsert aggregate join aggregate
+select category, sum(reserve - (select min(reserve) from auction)) as s from auction group by category;
+
+-- scalar subquery around an aggregate: upsert aggregate aggregate aggregate join
+select category, count(distinct seller) + (select count(*) from person) as n from auction group by category;
+
+-- scalar subquery in an order: upsert aggregate join top
+select id from auction order by abs(reserve - (select avg(reserve) from auction)), id limit 2;
+
+-- scalar subquery in a generator: upsert aggregate join
+select id, e from auction lateral view explode(sequence(0, (select cast(max(id) as int) from person))) as e;
+
+-- scalar subquery beside an aggregate: upsert aggregate aggregate join
+select category, count(*) as n from auction group by category having count(*) > (select count(*) / 10 from
+auction);
+
+-- intersect: upsert semi aggregate
+select id from person intersect select seller from auction;
+
+-- except: upsert anti aggregate
+select id from person except select seller from auction;
+
+-- minus of a filter: upsert anti aggregate
+select id, category from auction minus select id, category from auction where reserve > 20;
+
+-- nested: upsert top join anti aggregate aggregate aggregate join
+with ranked as (select *, row_number() over (partition by category order by reserve desc, id) as r from
+auction), best as (select * from ranked where r <= 2) select b.category, count(distinct p.state) as states,
+max(b.reserve) as m from best b left join person p on p.id = b.seller group by b.category;
+
+-- subquery in a subquery: upsert aggregate join semi
+select id from person where id in (select seller from auction where reserve > (select avg(reserve) from
+auction));
+
+-- union of tops: upsert top top
+(select id from auction order by id limit 2) union all (select id from person order by id desc limit 2);

@@ -14,5 +14,8 @@ def read(file: str) -> dict[str, str]:
     return {found[1]: found[2].strip().removesuffix(";") for found in _ONE.finditer(text)}
 
 
-INCREMENTAL = read("incremental.sql")
+_KEPT = read("incremental.sql")
+INCREMENTAL = {title.partition(":")[0]: query for title, query in _KEPT.items()}
+NODES = {title.partition(":")[0]: title.partition(": ")[2] for title in _KEPT if ": " in title}
+"""The kinds of the nodes of a query, and how they are kept, where the file says so."""
 RECOMPUTED = read("recomputed.sql")

@@ -7,11 +7,33 @@ import subprocess
 import sys
 
 import pytest
+from pyspark.sql import functions as f
+from tests.plan import udfs
 from tests.plan.queries import INCREMENTAL, RECOMPUTED
 from tests.plan.relations import planner as make_planner
 
-NAMES = ("sums", "three tables", "explode twice", "lambdas", "rollup", "values", "hopping windows")
-CHOSEN = [*(INCREMENTAL[name] for name in NAMES), RECOMPUTED["a left outer join"]]
+NAMES = (
+    "sums",
+    "three tables",
+    "explode twice",
+    "lambdas",
+    "rollup",
+    "values",
+    "hopping windows",
+    "full join with residual",
+    "not in with nulls",
+    "two windows",
+    "session windows",
+    "percentile",
+    "latest by key",
+    "top with offset",
+    "scalar subqueries",
+)
+CHOSEN = [
+    *(INCREMENTAL[name] for name in NAMES),
+    *(udfs.projected, udfs.pandas_aggregate),
+    RECOMPUTED["a recursive query"],
+]
 
 
 def prints(planner):
@@ -84,6 +106,23 @@ DIFFERENT = [
     "select k from bid join (values (2, 'a')) as v(k, c) on c = channel",
     "select price from bid limit 1",
     "select price from bid limit 2",
+    "select price from bid limit 1 offset 1",
+    "select price from bid order by price limit 1",
+    "select price from bid order by price desc limit 1",
+    "select price from bid order by price nulls last limit 1",
+    "select price from bid qualify row_number() over (partition by auction order by at) = 1",
+    "select price from bid qualify rank() over (partition by auction order by at) = 1",
+    "select sum(price) over (partition by auction) as a from bid",
+    "select sum(price) over (partition by auction order by at) as a from bid",
+    "select sum(price) over (partition by bidder) as a from bid",
+    "select sum(price) over (partition by auction order by at rows 1 preceding) as a from bid",
+    "select percentile(price, 0.5) as a from bid group by auction",
+    "select percentile(price, 0.6) as a from bid group by auction",
+    "select b.price from bid b left join auction a on a.id = b.auction",
+    "select price from bid where auction in (select id from auction)",
+    "select price from bid where auction not in (select id from auction)",
+    "select price from bid where not exists (select 1 from auction where id = bid.auction)",
+    "select count(distinct price) as a from bid group by channel",
     "select date_format(at, 'yyyy') as a from bid",
     "select date_format(at, 'MM') as a from bid",
     "select encode(channel, 'utf-8') as a from bid",
@@ -97,6 +136,23 @@ def test_another_meaning_has_another_fingerprint(planner):
         fingerprint = planner.plan(query).fingerprint
         assert fingerprint not in seen, (query, seen[fingerprint])
         seen[fingerprint] = query
+
+
+def test_the_body_of_a_function_in_python_is_part_of_the_meaning(planner):
+    def of(body, *, arrow=False):
+        made = f.udf(body, "bigint", useArrow=arrow)
+        return planner.plan(lambda spark: spark.table("bid").select(made("price").alias("a"))).fingerprint
+
+    def one(x):
+        return x + 1
+
+    def two(x):
+        return x + 2
+
+    two.__name__, two.__qualname__ = one.__name__, one.__qualname__
+    assert of(one) == of(one)
+    assert of(one) != of(two)
+    assert of(one) != of(one, arrow=True)
 
 
 def test_settings_are_part_of_the_meaning(spark, planner):

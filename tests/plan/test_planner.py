@@ -4,10 +4,30 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from tests.plan import udfs
+from tests.plan.queries import INCREMENTAL, NODES
 
 
 def kinds(plan):
     return [node.kind for node in plan.nodes]
+
+
+def kept(plan):
+    """The nodes below the output and how they are kept, as `incremental.sql` writes it."""
+    ways = sorted({node.how for node in plan.nodes} - {"incremental"})
+    return ", ".join([" ".join(kinds(plan)[:-1]), *ways])
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_a_query_has_the_nodes_that_are_written_beside_it(planner, name):
+    assert kept(planner.plan(INCREMENTAL[name])) == NODES[name]
+
+
+@pytest.mark.parametrize("query", udfs.KEPT, ids=lambda query: query.__name__)
+def test_a_query_with_functions_in_python_is_kept_like_any_other(planner, query):
+    plan = planner.plan(query)
+    assert plan.recomputes is None
+    assert kept(plan) == udfs.KEPT[query]
 
 
 def test_a_plan_is_drawn_from_the_output_down(planner):
@@ -23,6 +43,18 @@ def test_a_plan_is_drawn_from_the_output_down(planner):
         "      filter (a.id IS NOT NULL)",
         "        upsert by id [n0]",
         "          table auction",
+    ]
+
+
+def test_a_node_that_reads_more_than_what_changed_says_so(planner):
+    query = """select id, max(r) over () as m from
+        (select id, rank() over (partition by category order by reserve) as r from auction) t"""
+    assert str(planner.plan(query)).splitlines() == [
+        "view of id, m [n5]",
+        "  window max(t.r) [n4, whole]",
+        "    window RANK() by auction.category [n2, per key]",
+        "      upsert by id [n0]",
+        "        table auction",
     ]
 
 
@@ -87,6 +119,11 @@ def test_a_relation_that_gives_no_rows_is_still_read(planner):
         ("select count(*) as n from bid", False),
         ("select id from auction", False),
         ("select b.price from bid b join auction a on a.id = b.auction", False),
+        ("select price from bid x where exists (select 1 from bid y where y.auction = x.bidder)", True),
+        ("select price from bid x where not exists (select 1 from bid y where y.auction = x.bidder)", False),
+        ("select x.price, y.bidder from bid x left join bid y on x.auction = y.auction", False),
+        ("select price from bid order by price limit 3", False),
+        ("select price, sum(price) over (partition by auction) as s from bid", False),
     ],
 )
 def test_a_view_knows_whether_it_ever_retracts(planner, query, expected):

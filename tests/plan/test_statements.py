@@ -77,7 +77,7 @@ def test_a_view_is_all_that_surrounds_its_query():
     made = only(text)
     assert isinstance(made, CreateView)
     assert (made.name, made.key, made.group, made.history) == ("revenue", ("country",), "slow", "1 day")
-    assert (made.replace, made.if_not_exists) == (True, False)
+    assert (made.replace, made.hold, made.if_not_exists) == (True, False, False)
     assert made.query == Query(
         "SELECT country, sum(amount) -- of all; really\n  FROM orders GROUP BY country", 2, 3
     )
@@ -91,8 +91,10 @@ def test_the_query_is_not_looked_into():
 def test_clauses_of_a_view_come_in_any_order_and_once():
     made = only("CREATE MATERIALIZED VIEW IF NOT EXISTS v HISTORY '1 day' KEY (`a b`) AS SELECT 1 AS `a b`")
     assert (made.history, made.key, made.if_not_exists) == ("1 day", ("a b",), True)
+    assert only("CREATE OR REPLACE MATERIALIZED VIEW v HOLD KEY (a) AS SELECT 1").hold
+    assert "only a replacement can be held" in refused("CREATE MATERIALIZED VIEW v HOLD AS SELECT 1").message
     twice = refused("CREATE MATERIALIZED VIEW v KEY (a) KEY (b) AS SELECT 1")
-    assert "expected GROUP, HISTORY or AS with the query, found 'KEY'" in twice.message
+    assert "expected GROUP, HISTORY, REFRESH POLICY or AS with the query, found 'KEY'" in twice.message
 
 
 @pytest.mark.parametrize(

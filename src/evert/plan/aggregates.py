@@ -27,7 +27,7 @@ class Split:
     raw: list[Column] = field(default_factory=list)
     finished: list[Term] = field(default_factory=list)
 
-    def call(self, call: Call, *, append_only: bool) -> None:
+    def call(self, call: Call) -> None:
         """Ask for what this call needs, and add the term that finishes it."""
         catalyst = self.catalyst
         argument = call.argument
@@ -38,7 +38,7 @@ class Split:
             self.finished.append(self._ask("count", argument, Atom("BIGINT")))
             return
         if call.kind in ("min", "max"):
-            self._check_extreme(call, argument, append_only=append_only)
+            check_ordered(kind_of(argument), call.kind)
             self.finished.append(self._ask(call.kind, argument, kind_of(argument)))
             return
         mode = catalyst.evaluation_mode(call.function)
@@ -53,11 +53,6 @@ class Split:
         self.finished.append(
             catalyst.substitute(call.function.evaluateExpression(), catalyst.scope(buffer, values))
         )
-
-    def _check_extreme(self, call: Call, argument: Term, *, append_only: bool) -> None:
-        if not append_only:
-            raise Recompute(f"{call.kind} over input that retracts")
-        check_ordered(kind_of(argument), call.kind)
 
     def _ask(self, kind: str, argument: Term | None, result: DataType) -> Term:
         """The kernel's answer; asking twice for the same gives the same column."""
@@ -76,13 +71,13 @@ class Split:
         return self.keys + len(self.arguments) - 1
 
 
-def split(catalyst: Catalyst, shape: Aggregate, *, append_only: bool) -> Split:
+def split(catalyst: Catalyst, shape: Aggregate) -> Split:
     """What the kernel of an aggregate does."""
     for key in shape.keys:
         check_key(kind_of(key), "grouping")
     parts = Split(catalyst, len(shape.keys))
     for call in shape.calls:
-        parts.call(call, append_only=append_only)
+        parts.call(call)
     return parts
 
 

@@ -1,14 +1,14 @@
 """Spark's planner, driven from Python: placeholders in, analysed and optimised plans out.
 
-Here is all of this package that calls into the JVM; `reading` walks the plans that it gives. The rule objects are
-Spark's own, in Spark's order; those left out would add state, belong to a physical plan, or are done again when a
-piece runs.
+With `expressions`, here is all of this package that calls into the JVM; others walk the plans that it gives.
+The rules are Spark's own, in its order; those left out would add state, belong to a physical plan, or are done
+again when a piece runs.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,20 +16,19 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from evert.errors import Unsupported
-from evert.plan.tree import Column, Term
-from evert.schema.types import DataType
+from evert.plan.expressions import CATALYST, Expressions, Package
+from evert.plan.tree import Term
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from evert.plan.chains import Through
 
 LEFT_OUT = frozenset(
     {
         "CheckCartesianProducts",
         "CostBasedJoinReorder",
         "DecimalAggregates",
-        "ExtractGroupingPythonUDFFromAggregate",
-        "ExtractPythonUDFFromAggregate",
-        "ExtractPythonUDFFromJoinCondition",
         "ExtractPythonUDFs",
         "ExtractPythonUDTFs",
         "InferWindowGroupLimit",
@@ -65,181 +64,6 @@ _PLANNING = {
 }
 
 
-_CATALYST = "org.apache.spark.sql.catalyst"
-
-
-class Expressions:
-    """Builds resolved expressions in the JVM of one session."""
-
-    def __init__(self, jvm: Any, time_zone: str) -> None:
-        self._jvm = jvm
-        self._zone = jvm.scala.Option.apply(time_zone)
-        self._none = jvm.scala.Option.empty()
-        self._nil = self.sequence([])
-        self._of = jvm.org.apache.spark.sql.catalyst.expressions
-        self._names = self.module(f"{_CATALYST}.expressions.NamedExpression")
-        self._literals = self.module(f"{_CATALYST}.expressions.Literal")
-        self._modes = self.module(f"{_CATALYST}.expressions.EvalMode")
-        self._collapse = self.module(f"{_CATALYST}.optimizer.CollapseProject")
-        self._types: dict[str, Any] = {}
-
-    def module(self, name: str) -> Any:
-        """A Scala object; not all of them have static forwarders that py4j could call."""
-        loader = self._jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        field = self._jvm.java.lang.Class.forName(name + "$", True, loader).getField("MODULE$")
-        return field.get(None)
-
-    def sequence(self, items: Iterable[Any]) -> Any:
-        return self._jvm.PythonUtils.toSeq(list(items))
-
-    @staticmethod
-    def items(sequence: Any) -> list[Any]:
-        return [sequence.apply(i) for i in range(sequence.length())]
-
-    def java_type(self, kind: DataType) -> Any:
-        """The Spark type, nullable wherever the text of a type cannot say otherwise."""
-        ddl = kind.ddl()
-        if ddl not in self._types:
-            struct = self._jvm.org.apache.spark.sql.types.StructType.fromDDL(f"x {ddl}")
-            self._types[ddl] = struct.apply(0).dataType()
-        return self._types[ddl]
-
-    def column(self, attribute: Any) -> Column:
-        return Column(attribute.exprId().id(), attribute.name(), attribute)
-
-    def fresh_column(self, name: str, kind: DataType) -> Column:
-        """A new attribute that nothing defines yet."""
-        return self.column(self.alias(self.null(self.java_type(kind)), name).toAttribute())
-
-    def alias(self, term: Term, name: str, column: Column | None = None) -> Any:
-        """The term under a name: that of a fresh attribute, or of the column it is to define."""
-        identity = self._names.newExprId() if column is None else column.term.exprId()
-        return self._of.Alias(term, name, identity, self._nil, self._none, self._nil)
-
-    def null(self, java_type: Any) -> Term:
-        return self._of.Literal(None, java_type)
-
-    def literal(self, value: str | bool | int) -> Term:
-        """A STRING, BOOLEAN or INT literal."""
-        return self._literals.apply(value)
-
-    def field(self, struct: Term, index: int) -> Term:
-        return self._of.GetStructField(struct, index, self._none)
-
-    def struct(self, names: Sequence[str], terms: Sequence[Term]) -> Term:
-        parts = [part for name, term in zip(names, terms, strict=True) for part in (self.literal(name), term)]
-        return self._of.CreateNamedStruct(self.sequence(parts))
-
-    def when(self, condition: Term, then: Term, otherwise: Term | None = None) -> Term:
-        """`if(condition, then, otherwise)`, NULL otherwise if nothing is given."""
-        return self._of.If(condition, then, self.null(then.dataType()) if otherwise is None else otherwise)
-
-    def both(self, terms: Sequence[Term]) -> Term:
-        result = terms[0]
-        for term in terms[1:]:
-            result = self._of.And(result, term)
-        return result
-
-    def is_not_null(self, term: Term) -> Term:
-        return self._of.IsNotNull(term)
-
-    def cast(self, term: Term, java_type: Any, mode: Any = None) -> Term:
-        """The term in another type; without a mode, one that cannot fail."""
-        return self._of.Cast(term, java_type, self._zone, self._modes.LEGACY() if mode is None else mode)
-
-    @staticmethod
-    def evaluation_mode(function: Any) -> Any:
-        """What a sum or average does on overflow: raise, wrap or give NULL."""
-        has_context = function.getClass().getSimpleName() == "Sum"
-        return (function.evalContext() if has_context else function).evalMode()
-
-    def fit(self, term: Term, kind: DataType) -> Term:
-        """The term in exactly this type, and nullable."""
-        wanted = self.java_type(kind)
-        if not term.dataType().equals(wanted):
-            term = self.cast(term, wanted)
-        return term if term.nullable() else self._of.KnownNullable(term)
-
-    def same(self, term: Term, column: Column) -> Term:
-        """The term in the type of the column, however nullable its parts are."""
-        wanted = column.term.dataType()
-        return term if term.dataType().sameType(wanted) else self.cast(term, wanted)
-
-    def scope(self, columns: Sequence[Column], terms: Sequence[Term]) -> Any:
-        """What columns mean, for `substitute`."""
-        pairs = zip(columns, terms, strict=True)
-        return self._collapse.getAliasMap(
-            self.sequence(self.alias(term, column.name, column) for column, term in pairs)
-        )
-
-    def substitute(self, term: Term, scope: Any) -> Term:
-        """The term with every column replaced by what it means in the scope."""
-        return self._collapse.replaceAlias(term, scope)
-
-    def may_inline(self, consumers: Sequence[Term], columns: Sequence[Column], terms: Sequence[Term]) -> bool:
-        """Whether writing the columns' terms in place of the columns costs nothing, as Spark judges it."""
-        pairs = zip(columns, terms, strict=True)
-        producers = self.sequence(self.alias(term, column.name, column) for column, term in pairs)
-        return bool(self._collapse.canCollapseExpressions(self.sequence(consumers), producers, False))
-
-    def array(self, terms: Sequence[Term]) -> Term:
-        return self._of.CreateArray(self.sequence(terms), False)
-
-    def first(self, array: Term) -> Term:
-        return self._of.GetArrayItem(array, self.literal(0), False)
-
-    def has_elements(self, array: Term) -> Term:
-        return self._of.GreaterThan(self._of.Size(array, False), self.literal(0))
-
-    def or_empty(self, array: Term) -> Term:
-        return self._of.Coalesce(self.sequence([array, self._literals.default(array.dataType())]))
-
-    def flatten(self, array: Term) -> Term:
-        return self._of.Flatten(array)
-
-    def transform(self, array: Term, body: Callable[[Term], Term]) -> Term:
-        return self._of.ArrayTransform(array, self._lambda(array, body))
-
-    def without_nulls(self, array: Term) -> Term:
-        return self._of.ArrayFilter(array, self._lambda(array, self.is_not_null))
-
-    def numbered(self, array: Term, *, flat: bool) -> Term:
-        """`array<struct<pos, col>>` as `posexplode` numbers elements; entries of a map are laid flat."""
-        element = self._variable("x", array.dataType().elementType())
-        index = self._variable("i", self.literal(0).dataType())
-        values = [self.field(element, 0), self.field(element, 1)] if flat else [element]
-        body = self.struct(["pos", "col", "value"][: 1 + len(values)], [index, *values])
-        return self._of.ArrayTransform(
-            array, self._of.LambdaFunction(body, self.sequence([element, index]), False)
-        )
-
-    def entries(self, term: Term) -> Term:
-        """`array<struct<key, value>>` of a map."""
-        return self._of.MapEntries(term)
-
-    def repeat(self, term: Term, count: Term) -> Term:
-        return self._of.ArrayRepeat(term, self.cast(count, self.literal(0).dataType()))
-
-    def split_aggregate(self, plan: Any) -> tuple[list[Any], list[Any], list[Any]]:
-        """Grouping and result expressions, both named, and the aggregate calls that results refer to."""
-        planning = self._jvm.org.apache.spark.sql.catalyst.planning
-        parts = planning.PhysicalAggregation.unapply(plan).get()
-        return self.items(parts._1()), self.items(parts._2()), self.items(parts._3())
-
-    @staticmethod
-    def attribute_id(term: Term) -> int | None:
-        """The column that the term is, if it is nothing but one."""
-        return int(term.exprId().id()) if term.getClass().getSimpleName() == "AttributeReference" else None
-
-    def _lambda(self, array: Term, body: Callable[[Term], Term]) -> Any:
-        variable = self._variable("x", array.dataType().elementType())
-        return self._of.LambdaFunction(body(variable), self.sequence([variable]), False)
-
-    def _variable(self, name: str, java_type: Any) -> Term:
-        cell = self._jvm.java.util.concurrent.atomic.AtomicReference()
-        return self._of.NamedLambdaVariable(name, java_type, True, self._names.newExprId(), cell)
-
-
 class Catalyst(Expressions):
     """The planner of one session."""
 
@@ -247,7 +71,7 @@ class Catalyst(Expressions):
         self.session = session
         self._java: Any = session._jsparkSession
         super().__init__(session._jvm, str(session.conf.get("spark.sql.session.timeZone")))
-        self._plans = self._jvm.org.apache.spark.sql.catalyst.plans.logical
+        self._plans: Any = Package(self._jvm.org.apache.spark.sql.catalyst.plans.logical)
         self._datasets = self._jvm.org.apache.spark.sql.classic.Dataset
 
     @classmethod
@@ -312,6 +136,12 @@ class Catalyst(Expressions):
         rows = self.project(frame, weighted).toArrow()
         return count, rows.cast(schema.append(pa.field("__w", pa.int64())))
 
+    def over_nothing(self, plan: Any, schema: pa.Schema) -> pa.Table:
+        """The row that an aggregate of all rows gives if there are none."""
+        empty = self._plans.LocalRelation(plan.child().output(), self._nil, False, self._none)
+        rows = self.frame(plan.withNewChildren(self.sequence([empty]))).toArrow()
+        return rows.rename_columns(schema.names).cast(schema)
+
     def classes(self, plan: Any) -> list[dict[str, Any]]:
         """Every operator and expression of a plan, subqueries included, with its plain parameters."""
         return list(_nested(json.loads(plan.toJSON())))
@@ -328,7 +158,8 @@ class Catalyst(Expressions):
 
     def optimise(self, plan: Any) -> Any:
         """The plan after all rules; passes repeat since one may inline a subquery that the next optimises."""
-        with self.active(), self._with_lists():
+        # IN stays a list: a set has no order, so no fingerprint; Spark makes the set when the chain runs.
+        with self.active(), self.setting("spark.sql.optimizer.inSetConversionThreshold", "1000000"):
             for _ in range(_PASSES):
                 start = plan
                 for rounds, rules in self._batches:
@@ -338,11 +169,10 @@ class Catalyst(Expressions):
         return plan
 
     @contextmanager
-    def _with_lists(self) -> Iterator[None]:
-        """IN stays a list: a set has no order, so no fingerprint; Spark makes the set when the chain runs."""
-        name = "spark.sql.optimizer.inSetConversionThreshold"
+    def setting(self, name: str, value: str) -> Iterator[None]:
+        """With another value of a setting of the session."""
         before = self.session.conf.get(name)
-        self.session.conf.set(name, "1000000")
+        self.session.conf.set(name, value)
         try:
             yield
         finally:
@@ -376,6 +206,69 @@ class Catalyst(Expressions):
             if attribute.name() == name:
                 return attribute
         raise KeyError(name)
+
+    def structs(self, plan: Any, attribute: Term, term: Term, *, many: bool) -> tuple[Any, Term]:
+        """A plan of the structs that the term, or each element of it, is where the attribute is not NULL."""
+        there = self._plans.Filter(self.is_not_null(attribute), plan)
+        named = self.alias(self._of.Explode(term) if many else term, "row")
+        made = self.analysed(self.frame(self._plans.Project(self.sequence([named]), there)))
+        (row,) = self.items(made.output())
+        return self._plans.Filter(self.is_not_null(row), made), row
+
+    def operated(self, plan: Any, row: Term, through: Through) -> tuple[Any, Term]:
+        """The plan's structs laid out as the columns that operators take, the operators, and structs again."""
+        weight = self.alias(self.field(row, len(through.takes)), "__w")
+        columns = [self.alias(self.field(row, i), c.name, c, whole=True) for i, c in enumerate(through.takes)]
+        plan = self._plans.Project(self.sequence([*columns, *([weight] if through.weighted else [])]), plan)
+        for operator in through.operators:
+            if through.weighted and operator.getClass().getSimpleName() == "Project":
+                chosen = [*self.items(operator.projectList()), weight.toAttribute()]
+                plan = self._plans.Project(self.sequence(chosen), plan)
+            else:
+                plan = operator.withNewChildren(self.sequence([plan]))
+        once = self.cast(self.literal(1), weight.dataType())
+        terms = [*(c.term for c in through.gives), weight.toAttribute() if through.weighted else once]
+        names = [*(f"c{i}" for i in range(len(through.gives))), "__w"]
+        packed = self.alias(self.struct(names, terms), "row")
+        return self._plans.Project(self.sequence([packed]), plan), packed.toAttribute()
+
+    def stage(self, frame: DataFrame) -> DataFrame:
+        """The frame with its physical plan fixed, so that nothing of what reads it is pushed down into it."""
+        query = frame._jdf.queryExecution()
+        stages = self._jvm.org.apache.spark.sql.execution.adaptive
+        return self.frame(stages.LogicalQueryStage(query.optimizedPlan(), query.sparkPlan()))
+
+    def ordered_by_all(self, plan: Any) -> Any:
+        """The plan ordered by all columns that have an order, after what it is ordered by already."""
+        first, child = [], plan
+        if plan.getClass().getSimpleName() == "Sort":
+            first, child = self.items(plan.order()), plan.child()
+        able = [one for one in self.items(child.output()) if self._has_order(one.dataType())]
+        ascending = self.module(f"{CATALYST}.expressions.Ascending")
+        order = [
+            self._of.SortOrder(one, ascending, ascending.defaultNullOrdering(), self._nil) for one in able
+        ]
+        return self._plans.Sort(self.sequence([*first, *order]), True, child, self._none)
+
+    def in_order(self, plan: Any) -> Any:
+        """The plan's rows in one partition, ordered by all columns, whatever reads them."""
+        return self.in_one(self.ordered_by_all(plan))
+
+    def in_one(self, plan: Any) -> Any:
+        """The plan's rows in one partition, as they are ordered, whatever reads them."""
+        return self.analysed(self.stage(self.frame(plan).coalesce(1)))
+
+    def _has_order(self, java_type: Any) -> bool:
+        return bool(self._of.RowOrdering.isOrderable(java_type))
+
+    def sharing(self) -> Callable[[Any], Any]:
+        """What makes equal exchanges of a physical plan one, so that what branches read is computed once.
+
+        Spark does so when it plans, but a copy of such a plan would still refer to the exchanges of the plan
+        that it is a copy of, and to what they gave then.
+        """
+        rule = self.module("org.apache.spark.sql.execution.reuse.ReuseExchangeAndSubquery")
+        return lambda plan: rule.apply(plan)
 
     def guarded(self, attribute: Term, term: Term) -> Term:
         """The term where the attribute is not NULL, else NULL without evaluating it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -38,7 +38,20 @@ class Each:
     made: tuple[Column, ...]
 
 
-Step: TypeAlias = Select | Where | Each
+@dataclass(frozen=True)
+class Through:
+    """Operators of Spark's own, the lowest first, over all the rows together.
+
+    If it is `weighted`, what comes out of them are rows that went in, with their weights; else new rows, once each.
+    """
+
+    operators: tuple[Any, ...]
+    takes: tuple[Column, ...]
+    gives: tuple[Column, ...]
+    weighted: bool
+
+
+Step: TypeAlias = Select | Where | Each | Through
 
 
 @dataclass(frozen=True)
@@ -56,26 +69,70 @@ class Pipe:
     def many(self) -> bool:
         return any(isinstance(step, Each) for step in self.steps)
 
+    @property
+    def plain(self) -> bool:
+        """Whether it is one expression."""
+        return not any(isinstance(step, Through) for step in self.steps)
+
 
 def builder(
-    catalyst: Catalyst, pipe: Pipe, terms: Sequence[Term], kinds: Sequence[DataType]
+    catalyst: Catalyst, pipe: Pipe, terms: Sequence[Term], kinds: Sequence[DataType] | None
 ) -> Callable[[Any], Term]:
-    """What makes, of an attribute that holds a row of the source, the struct of these terms and the weight."""
+    """What makes, of an attribute that holds a row of the source, the struct of these terms and the weight.
+
+    The terms are brought into the given types; without any they stay as they are.
+    """
 
     def build(attribute: Any) -> Term:
         weight = catalyst.field(attribute, len(pipe.columns))
         row = [catalyst.same(catalyst.field(attribute, i), c) for i, c in enumerate(pipe.columns)]
-        work = _Work(catalyst, tuple(terms), tuple(kinds), weight)
+        work = _Work(catalyst, tuple(terms), None if kinds is None else tuple(kinds), weight)
         return work.build(pipe.steps, pipe.columns, row)
 
     return build
+
+
+def operated(
+    catalyst: Catalyst, pipe: Pipe, terms: Sequence[Term], kinds: Sequence[DataType]
+) -> Callable[[Any, Any], Any]:
+    """The same for a pipe with operators in it: from a plan and its attribute to a plan of such structs."""
+
+    def over(plan: Any, attribute: Any) -> Any:
+        for part, through in segments(pipe):
+            if through is None:
+                build = builder(catalyst, part, terms, kinds)
+            else:
+                build = builder(catalyst, part, [column.term for column in through.takes], None)
+            plan, attribute = catalyst.structs(plan, attribute, build(attribute), many=part.many)
+            if through is not None:
+                plan, attribute = catalyst.operated(plan, attribute, through)
+        return plan
+
+    return over
+
+
+def segments(pipe: Pipe) -> Iterator[tuple[Pipe, Through | None]]:
+    """The pipe cut behind each `Through`: plain pipes, and what follows each of them."""
+    columns: tuple[Column, ...] = pipe.columns
+    steps: list[Step] = []
+    for step in pipe.steps:
+        if isinstance(step, Through):
+            yield Pipe(pipe.source, columns, tuple(steps)), step
+            columns, steps = step.gives, []
+        else:
+            steps.append(step)
+    yield Pipe(pipe.source, columns, tuple(steps)), None
+
+
+def no_expression(attribute: Any) -> Any:
+    raise TypeError("a chain with operators in it is no expression")
 
 
 @dataclass(frozen=True)
 class _Work:
     catalyst: Catalyst
     terms: tuple[Term, ...]
-    kinds: tuple[DataType, ...]
+    kinds: tuple[DataType, ...] | None
     weight: Term
 
     def build(self, steps: Sequence[Step], columns: Sequence[Column], row: Sequence[Term]) -> Term:
@@ -83,10 +140,10 @@ class _Work:
         catalyst = self.catalyst
         scope = catalyst.scope(columns, row)
         if not steps:
-            values = [
-                catalyst.fit(catalyst.substitute(term, scope), kind)
-                for term, kind in zip(self.terms, self.kinds, strict=True)
-            ]
+            values = [catalyst.substitute(term, scope) for term in self.terms]
+            if self.kinds is not None:
+                pairs = zip(values, self.kinds, strict=True)
+                values = [catalyst.fit(value, kind) for value, kind in pairs]
             names = [f"c{i}" for i in range(len(values))]
             return catalyst.struct([*names, WEIGHT], [*values, self.weight])
         step, rest = steps[0], steps[1:]
@@ -100,6 +157,8 @@ class _Work:
                 return self._bound(rest, chosen, values)
             case Each():
                 return self._each(step, rest, columns, row, scope)
+            case Through():
+                raise TypeError("operators are no part of an expression")
 
     def _bound(self, rest: Sequence[Step], columns: Sequence[Column], row: Sequence[Term]) -> Term:
         """The rest, with the row computed once: a lambda's variable is the only `let` that Catalyst has."""

@@ -8,13 +8,17 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
+from evert.plan.functions import function_digest
+
 FORMAT = 1
 """Raised when equal plans begin to keep another state."""
 
 _DROPPED = {"jvmId", "metadata", "qualifier", "explicitMetadata", "nonInheritableMetadataKeys", "origin"}
 _NAMELESS = {"AttributeReference", "NamedLambdaVariable", "Alias"}
 _KNOWN_NULLS = {"Literal", "NamedLambdaVariable"}
+_FUNCTIONS = {"PythonUDF", "PythonUDAF"}
 _NUMBERED = re.compile(r"[\w$.]*#(\d+)L?")
+_IDENTITY = re.compile(r"(?<=\w)#\d+L?\b")
 
 
 def digest(parts: Any) -> str:
@@ -26,7 +30,12 @@ def term_text(term: Any) -> str:
     """A Catalyst expression with its parameters, the identities in it renumbered by their first appearance."""
     nodes = json.loads(term.toJSON())
     hidden = [_hidden(term, place, node) for place, node in enumerate(nodes)]
-    return json.dumps([term.sql(), _renumbered(nodes, {}), hidden], sort_keys=True)
+    return json.dumps([plain_sql(term), _renumbered(nodes, {}), hidden], sort_keys=True)
+
+
+def plain_sql(term: Any) -> str:
+    """A Catalyst expression as SQL; what some functions in Python show of identities is left out."""
+    return _IDENTITY.sub("", term.sql())
 
 
 def plan_text(plan: Any) -> str:
@@ -38,9 +47,12 @@ def plan_text(plan: Any) -> str:
 def _hidden(term: Any, place: int, node: Mapping[str, Any]) -> list[str]:
     """Parameters that JSON shows as null since it does not know them, such as what happens on overflow."""
     unknown = [name for name, value in node.items() if value is None]
-    if not unknown or node["class"].rpartition(".")[2] in _KNOWN_NULLS:
+    kind = node["class"].rpartition(".")[2]
+    if not unknown or kind in _KNOWN_NULLS:
         return []
     itself = term.apply(place)
+    if kind in _FUNCTIONS:
+        return [function_digest(itself.func().command())]
     values = [getattr(itself, name)() for name in unknown]
     return [value.toString() if hasattr(value, "toString") else str(value) for value in values]
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from evert.delta.operator import Operator
 
 LeafKind = Literal["stream", "table", "view", "constant", "query"]
+How = Literal["incremental", "per key", "whole"]
+"""What a node reads for a change: the change and what it meets, all rows of the keys in it, or its whole input."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +49,15 @@ class Chain:
     `build` takes a Catalyst attribute of type `struct<c0 ... cN, __w>` that holds a row of the source, and gives
     an expression of type `struct<c0 ... cM, __w>` that is NULL when the row is filtered out, or, if `many`, an
     array of such structs without NULLs in it. It must be evaluated for rows that are not NULL only.
+
+    Where operators of Spark's own are on the way, a chain is no expression: then `over` takes a plan and that
+    attribute of it, and gives a plan whose only column holds the structs.
     """
 
     source: str
     many: bool
     build: Callable[[Any], Any]
+    over: Callable[[Any, Any], Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +74,7 @@ class Node:
     detail: str
     append_only: bool
     fingerprint: str
+    how: How = "incremental"
 
 
 @dataclass(frozen=True)
@@ -104,6 +111,14 @@ class Plan:
     @property
     def output(self) -> Node:
         return self.nodes[-1]
+
+    @property
+    def reads_all_again(self) -> str | None:
+        """Why a change makes the view or one of its nodes read all its input again, if it does."""
+        drawn = {line.node for line in self.explain}
+        nodes = (node for node in self.nodes if node.how == "whole" and node.id in drawn)
+        whole = (f"{node.detail} [{node.id}]" for node in nodes)
+        return self.recomputes or next(whole, None)
 
     @property
     def append_only(self) -> bool:

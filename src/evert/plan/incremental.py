@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from evert.delta.aggregate import Aggregate as AggregateKernel
-from evert.delta.join import Join as JoinKernel
+from evert.plan import bykey, joins
 from evert.plan.aggregates import describe, split
 from evert.plan.catalyst import Catalyst
-from evert.plan.chains import Each, Pipe, Select, Step, Where
+from evert.plan.chains import Each, Pipe, Select, Step, Through, Where
 from evert.plan.explain import Drawing
 from evert.plan.graph import Leaf
-from evert.plan.keys import Keys, through_join, through_project
+from evert.plan.keys import Keys, through_project
 from evert.plan.nodes import Nodes, Port
 from evert.plan.tree import (
     Aggregate,
@@ -22,16 +22,19 @@ from evert.plan.tree import (
     Constant,
     Expand,
     Filter,
+    Foreign,
     Generate,
     Join,
+    PerKey,
     Project,
     Read,
     Recompute,
     Shape,
     Term,
+    Top,
     Union,
 )
-from evert.plan.types import arrow_schema, check_key, kind_of
+from evert.plan.types import arrow_schema, kind_of
 
 MOST_CONSTANT_ROWS = 100_000
 """A RANGE or VALUES of more rows is not kept as a leaf."""
@@ -66,9 +69,14 @@ class Incremental:
     """Plans shapes of one view into `nodes`."""
 
     def __init__(self, catalyst: Catalyst, nodes: Nodes, relations: Mapping[str, Relation]) -> None:
-        self._catalyst = catalyst
-        self._nodes = nodes
+        self.catalyst = catalyst
+        self.nodes = nodes
         self._relations = relations
+
+    @staticmethod
+    def made(pipes: tuple[Pipe, ...], columns: tuple[Column, ...], keys: Keys, drawing: Drawing) -> Flow:
+        """The flow of a node that retracts."""
+        return Flow(pipes, columns, keys, append_only=False, drawing=drawing)
 
     def flow(self, shape: Shape) -> Flow:
         match shape:
@@ -91,9 +99,15 @@ class Incremental:
             case Expand():
                 return self._expand(shape)
             case Join():
-                return self._join(shape)
+                return joins.flow(self, shape)
             case Aggregate():
                 return self._aggregate(shape)
+            case Top():
+                return bykey.top(self, shape)
+            case PerKey():
+                return bykey.per_key(self, shape)
+            case Foreign():
+                return self._foreign(shape)
         raise Recompute(f"the operator {type(shape).__name__}")
 
     def _read(self, shape: Read) -> Flow:
@@ -103,21 +117,21 @@ class Incremental:
         keys: Keys = (tuple(ids[name] for name in relation.key),) if relation.key else ()
         drawing = Drawing(f"{leaf.kind} {leaf.name}")
         if leaf.kind == "table":
-            source = self._nodes.table(leaf, relation.key)
+            source = self.nodes.table(leaf, relation.key)
             drawing = Drawing(f"upsert by {', '.join(relation.key)}", (drawing,), source)
         else:
-            source = self._nodes.leaf(leaf)
+            source = self.nodes.leaf(leaf)
         return Flow((Pipe(source, shape.columns),), shape.columns, keys, relation.append_only, drawing)
 
     def _constant(self, shape: Constant) -> Flow:
-        name = f"k{sum(leaf.kind == 'constant' for leaf in self._nodes.leaves.values())}"
+        name = f"k{sum(leaf.kind == 'constant' for leaf in self.nodes.leaves.values())}"
         kinds = [kind_of(column.term) for column in shape.columns]
         schema = arrow_schema(kinds)
-        count, rows = self._catalyst.constant_rows(shape.plan, schema, MOST_CONSTANT_ROWS)
+        count, rows = self.catalyst.constant_rows(shape.plan, schema, MOST_CONSTANT_ROWS)
         if rows is None:
             raise Recompute(f"a constant of {count:,} rows")
         leaf = Leaf(name, "constant", f"{count} constant row{'' if count == 1 else 's'}", schema, rows)
-        source = self._nodes.leaf(leaf)
+        source = self.nodes.leaf(leaf)
         return Flow((Pipe(source, shape.columns),), shape.columns, (), True, Drawing(leaf.name))
 
     def _project(self, shape: Project) -> Flow:
@@ -129,12 +143,12 @@ class Incremental:
 
     def _computed(self, shape: Project) -> list[tuple[Column, Term]]:
         pairs = zip(shape.columns, shape.terms, strict=True)
-        return [(column, term) for column, term in pairs if self._catalyst.attribute_id(term) is None]
+        return [(column, term) for column, term in pairs if self.catalyst.attribute_id(term) is None]
 
     def _projected(self, keys: Keys, columns: tuple[Column, ...], terms: tuple[Term, ...]) -> Keys:
         if not keys:
             return ()
-        sources = [self._catalyst.attribute_id(term) for term in terms]
+        sources = [self.catalyst.attribute_id(term) for term in terms]
         return through_project(keys, [(c.id, s) for c, s in zip(columns, sources, strict=True)])
 
     def _union(self, shape: Union) -> Flow:
@@ -155,67 +169,59 @@ class Incremental:
         drawing = Drawing(f"expand into {len(shape.projections)} rows", (child.drawing,))
         return Flow(tuple(pipes), shape.columns, (), child.append_only, drawing)
 
-    def _join(self, shape: Join) -> Flow:
-        for left_term, right_term, _ in shape.keys:
-            check_key(kind_of(left_term), "a join")
-            check_key(kind_of(right_term), "a join")
-        left, right = self.flow(shape.left), self.flow(shape.right)
-        left_port, left_columns, left_key = self._side(left, [key[0] for key in shape.keys])
-        right_port, right_columns, right_key = self._side(right, [key[1] for key in shape.keys])
-        null_safe = tuple(key[2] for key in shape.keys)
-        operator = JoinKernel(
-            arrow_schema(left_port.kinds), arrow_schema(right_port.kinds), left_key, right_key, null_safe
-        )
-        append_only = left.append_only and right.append_only
-        detail = shape.text or "every row with every row"
-        spec = [left_key, right_key, null_safe]
-        ports = [left_port, right_port]
-        node = self._nodes.add("join", operator, ports, detail, spec, append_only=append_only)
-        ids = self._catalyst.attribute_id
-        keys = through_join(left.keys, right.keys, [(ids(one), ids(two)) for one, two, _ in shape.keys])
-        pipe = Pipe(node, (*left_columns, *right_columns))
-        if shape.residual is not None:
-            pipe = pipe.then(Where(shape.residual))
-        drawing = Drawing(
-            f"join on {shape.text}" if shape.text else "cross join", (left.drawing, right.drawing)
-        )
-        return Flow((pipe,), shape.columns, keys, append_only, replace(drawing, node=node))
-
-    def _side(self, flow: Flow, keys: list[Term]) -> tuple[Port, tuple[Column, ...], tuple[int, ...]]:
-        """One port of a join: its columns, and after them the keys that are not columns already."""
-        columns = list(flow.columns)
+    def side(self, flow: Flow, keys: Sequence[Term]) -> tuple[Port, tuple[Column, ...], tuple[int, ...]]:
+        """One port: the columns of the flow, each once, and after them the keys that are not columns already."""
+        columns = list({column.id: column for column in flow.columns}.values())
         terms = [column.term for column in columns]
         places: dict[int | None, int] = {
             column.id: place for place, column in reversed(list(enumerate(columns)))
         }
         key = []
         for term in keys:
-            place = places.get(self._catalyst.attribute_id(term))
+            place = places.get(self.catalyst.attribute_id(term))
             if place is None:
                 place = len(terms)
                 terms.append(term)
-                columns.append(self._catalyst.fresh_column("key", kind_of(term)))
+                columns.append(self.catalyst.fresh_column("key", kind_of(term)))
             key.append(place)
         return Port(flow.pipes, tuple(terms)), tuple(columns), tuple(key)
 
+    def _foreign(self, shape: Foreign) -> Flow:
+        child = self.flow(shape.child)
+        step = Through((shape.operator,), shape.child.columns, shape.columns, weighted=True)
+        # What a function of a user's returns is not known to be what it was given.
+        keys = child.keys if shape.columns == shape.child.columns else ()
+        return child.step(step, shape.columns, keys, shape.text)
+
     def _aggregate(self, shape: Aggregate) -> Flow:
         child = self.flow(shape.child)
-        parts = split(self._catalyst, shape, append_only=child.append_only)
+        parts = split(self.catalyst, shape)
+        extremes = sorted(
+            {
+                one.argument
+                for one in parts.functions
+                if one.kind in ("min", "max") and one.argument is not None
+            }
+        )
+        retracts = bool(extremes) and not child.append_only
         port = Port(child.pipes, (*shape.keys, *parts.arguments))
         always = not shape.keys
         functions = tuple(parts.functions)
-        operator = AggregateKernel(arrow_schema(port.kinds), len(shape.keys), functions, always)
-        spec = [len(shape.keys), [[one.kind, one.argument] for one in functions], always]
+        operator = AggregateKernel(arrow_schema(port.kinds), len(shape.keys), functions, always, retracts)
+        ports = [port]
+        if retracts:
+            ports += [Port(child.pipes, (*shape.keys, port.terms[place])) for place in extremes]
+        spec = [len(shape.keys), [[one.kind, one.argument] for one in functions], always, retracts]
         append_only = child.append_only and not functions and not always
         detail = describe(shape)
-        node = self._nodes.add("aggregate", operator, [port], detail, spec, append_only=append_only)
+        node = self.nodes.add("aggregate", operator, ports, detail, spec, append_only=append_only)
         self._check_results(operator.output, port, parts.raw)
         finished = Select(
             (*shape.groups, *(call.result for call in shape.calls)),
             (*(group.term for group in shape.groups), *parts.finished),
         )
         pipe = Pipe(node, (*shape.groups, *parts.raw)).then(finished, Select(shape.columns, shape.results))
-        keys: Keys = (tuple(group.id for group in shape.groups),) if shape.groups else ()
+        keys: Keys = (tuple(group.id for group in shape.groups),)
         keys = self._projected(keys, shape.columns, shape.results)
         drawing = Drawing(detail if not functions else f"aggregate {detail}", (child.drawing,), node)
         return Flow((pipe,), shape.columns, keys, append_only, drawing)

@@ -10,7 +10,7 @@ from itertools import product
 from typing import TypeAlias
 
 Keys: TypeAlias = tuple[tuple[int, ...], ...]
-"""Candidate keys, each the ids of its columns in order; the first is the best."""
+"""Candidate keys, each the ids of its columns in order; the first is the best. No columns: at most one row."""
 
 _KEPT = 8
 
@@ -56,6 +56,20 @@ def through_join(left: Keys, right: Keys, equal: Sequence[tuple[int | None, int 
         swaps.setdefault(one, []).append(two)
         swaps.setdefault(two, []).append(one)
     return _some([*found, *(other for key in found for other in _swapped(key, swaps))])
+
+
+def through_outer(kept: Keys, other: Keys, equal: Iterable[int | None]) -> Keys:
+    """Keys of a join that keeps all rows of one side; `equal` are the columns of the other that it sets equal.
+
+    Columns of the other side are NULL where it has no row, so they tell nothing apart by themselves.
+
+    >>> through_outer(((1,),), ((5,),), [5])
+    ((1,),)
+    >>> through_outer(((1,),), ((5,),), [])
+    ((1, 5),)
+    """
+    at_most_one = any(set(key) <= set(equal) for key in other)
+    return _some(kept if at_most_one else [one + two for one in kept for two in other])
 
 
 def _swapped(key: tuple[int, ...], swaps: dict[int, list[int]]) -> Iterable[tuple[int, ...]]:

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from evert.delta.upsert import Upsert
 from evert.plan.catalyst import Catalyst
-from evert.plan.chains import Pipe, builder
+from evert.plan.chains import Pipe, Through, builder, no_expression, operated, segments
 from evert.plan.fingerprints import FORMAT, digest, term_text
-from evert.plan.graph import Chain, Leaf, Node
+from evert.plan.graph import Chain, How, Leaf, Node
 from evert.plan.tree import Term
 from evert.plan.types import carried, kind_of, kinds_in
 from evert.schema.types import Atom, Column, DataType, Struct
@@ -75,6 +75,7 @@ class Nodes:
         spec: Any,
         *,
         append_only: bool,
+        how: How = "incremental",
     ) -> str:
         """The id of a node; `spec` is what tells it from others of its kind with the same ports."""
         chains, texts = [], []
@@ -83,14 +84,43 @@ class Nodes:
             chains.append(tuple(chain for chain, _ in made))
             texts.append([sorted(text for _, text in made), [one.ddl() for one in port.kinds]])
         fingerprint = digest([FORMAT, kind, spec, texts, self.settings])
-        return self._add(kind, operator, tuple(chains), detail, fingerprint, append_only=append_only)
+        return self._add(kind, operator, tuple(chains), detail, fingerprint, append_only=append_only, how=how)
 
     def _chain(self, pipe: Pipe, port: Port) -> tuple[Chain, str]:
-        build = builder(self.catalyst, pipe, port.terms, port.kinds)
         source, row = self._sources[pipe.source]
-        term = build(row)
-        self._used.setdefault(pipe.source, set()).update(map(int, _PLACE.findall(term.sql())))
-        return Chain(pipe.source, pipe.many, build), digest([source, term_text(term)])
+        texts: list[Any] = [source]
+        for part, through in segments(pipe):
+            wanted = port.terms if through is None else tuple(column.term for column in through.takes)
+            kinds = port.kinds if through is None else None
+            term = builder(self.catalyst, part, wanted, kinds)(row)
+            if len(texts) == 1:
+                self._used.setdefault(pipe.source, set()).update(map(int, _PLACE.findall(term.sql())))
+            texts.append(term_text(term))
+            if through is not None:
+                texts.append([through.weighted, self._operators(through)])
+                row = self._row([kind_of(column.term) for column in through.gives])
+        if pipe.plain:
+            build = builder(self.catalyst, pipe, port.terms, port.kinds)
+            return Chain(pipe.source, pipe.many, build), digest(texts)
+        over = operated(self.catalyst, pipe, port.terms, port.kinds)
+        return Chain(pipe.source, False, no_expression, over), digest(texts)
+
+    def _operators(self, through: Through) -> list[Any]:
+        """What tells operators from others, whatever the identities of their columns are."""
+        catalyst = self.catalyst
+        row = self._row([kind_of(column.term) for column in through.takes])
+        fields = [catalyst.field(row, place) for place in range(len(through.takes))]
+        scope = catalyst.scope(through.takes, fields)
+        return [
+            [
+                operator.getClass().getSimpleName(),
+                [
+                    term_text(catalyst.substitute(term, scope))
+                    for term in catalyst.items(operator.expressions())
+                ],
+            ]
+            for operator in through.operators
+        ]
 
     def read(self) -> tuple[Leaf, ...]:
         """The leaves, with the columns that the view's rows depend on; a table's rows depend on all."""
@@ -110,12 +140,13 @@ class Nodes:
         fingerprint: str,
         *,
         append_only: bool,
+        how: How = "incremental",
     ) -> str:
         for node in self.nodes.values():
             if node.fingerprint == fingerprint:
                 return node.id
         name = f"n{len(self.nodes)}"
-        self.nodes[name] = Node(name, operator, ports, kind, detail, append_only, fingerprint)
+        self.nodes[name] = Node(name, operator, ports, kind, detail, append_only, fingerprint, how)
         self._sources[name] = fingerprint, self._row(kinds_in(operator.output))
         return name
 

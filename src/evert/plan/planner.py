@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -35,6 +35,8 @@ _SETTINGS = (
     "spark.sql.storeAssignmentPolicy",
 )
 """Settings of a session that change what a query means."""
+STAMP = pa.field("_ingested_at", pa.timestamp("us", "UTC"))
+"""The column that says when a row came in; every topic has it, for queries that name it."""
 
 
 class Planner:
@@ -54,8 +56,12 @@ class Planner:
         self, name: str, kind: LeafKind, schema: pa.Schema, id: str, key: tuple[str, ...], append_only: bool
     ) -> None:
         """Let queries name a relation; a second one of the same name takes its place."""
-        placeholder = self.catalyst.placeholder(name, ddl(schema.names, kinds_in(schema)))
-        self._relations[id] = Relation(Leaf(id, kind, name, schema), key, append_only)
+        self._show(id, Relation(Leaf(id, kind, name, schema), key, append_only))
+
+    def _show(self, id: str, relation: Relation) -> None:
+        schema = relation.leaf.schema
+        placeholder = self.catalyst.placeholder(relation.leaf.name, ddl(schema.names, kinds_in(schema)))
+        self._relations[id] = relation
         self._placeholders[placeholder] = id
 
     def forget(self, name: str) -> None:
@@ -70,28 +76,62 @@ class Planner:
         query: str | Callable[[SparkSession], DataFrame],
         *,
         key: Sequence[str] | None = None,
-        name: str = "view",
+        refresh: Literal["auto", "strict", "full"] = "auto",
     ) -> Plan:
-        """How the view of this query is kept; raises BadQuery, UnknownRelation or BadSchema if it cannot be."""
+        """How the view of this query is kept; raises BadQuery, UnknownRelation or BadSchema if it cannot be.
+
+        With `refresh="strict"` it is refused if a node of it would read all its input again for a change, and
+        with `"full"` it is recomputed whatever it is.
+        """
         # Expressions read settings when they are made, and PySpark leaves whatever session it used last active.
         with self.catalyst.active():
-            return self._plan(query, key)
+            plan = self._plan(query, key, full=refresh == "full")
+        if refresh == "strict" and (reason := plan.reads_all_again):
+            raise BadQuery(
+                f"the view is to be kept incrementally, and it would be recomputed: {reason}",
+                hint="leave REFRESH POLICY INCREMENTAL STRICT out, or write the query in another way",
+            )
+        return plan
 
-    def _plan(self, query: str | Callable[[SparkSession], DataFrame], key: Sequence[str] | None) -> Plan:
+    def _plan(
+        self, query: str | Callable[[SparkSession], DataFrame], key: Sequence[str] | None, *, full: bool
+    ) -> Plan:
         if isinstance(query, str):
             check_text(query)
-        with spark_words([relation.leaf.name for relation in self._relations.values()]):
-            analysed = self.catalyst.analysed(run(query, self.catalyst.session))
+        analysed = self._analysed(query)
         found = check(self.catalyst, analysed, self._placeholders)
         reads = tuple(self._relations[self._placeholders[one]].leaf for one in found)
         columns = self._columns(analysed)
         view = _View(query, analysed, reads, columns, _places(key, columns))
+        if full:
+            return self._recomputed(view, "REFRESH POLICY FULL")
         try:
             return self._incremental(view)
         except Recompute as reason:
             return self._recomputed(view, str(reason))
         except Catalyst.failures() as error:
             return self._recomputed(view, f"a plan that Evert cannot read ({type(error).__name__})")
+
+    def _analysed(self, query: str | Callable[[SparkSession], DataFrame]) -> Any:
+        """The query's plan. Topics show when a row came in only to queries that name that column."""
+        names = [relation.leaf.name for relation in self._relations.values()]
+        try:
+            with spark_words(names):
+                return self.catalyst.analysed(run(query, self.catalyst.session))
+        except BadQuery as error:
+            if STAMP.name not in str(error) or "UNRESOLVED" not in str(error.details.get("condition")):
+                raise
+        topics = [one for one in self._relations.values() if one.leaf.kind in ("stream", "table")]
+        plain = {one.leaf.id: self._relations[one.leaf.id] for one in topics}
+        for id, relation in plain.items():
+            leaf = replace(relation.leaf, schema=relation.leaf.schema.append(STAMP))
+            self._show(f"{id} with its times", replace(relation, leaf=leaf))
+        try:
+            with spark_words(names):
+                return self.catalyst.analysed(run(query, self.catalyst.session))
+        finally:
+            for id, relation in plain.items():
+                self._show(id, relation)
 
     def _columns(self, analysed: Any) -> pa.Schema:
         attributes = self.catalyst.items(analysed.output())
@@ -112,8 +152,7 @@ class Planner:
     def _incremental(self, view: _View) -> Plan:
         catalyst = self.catalyst
         optimised = catalyst.optimise(view.analysed)
-        shape = Reader(catalyst, self._placeholders).read(optimised)
-        _check_expressions(catalyst.classes(optimised))
+        shape = Reader(catalyst, self._placeholders, optimised).read()
         nodes = Nodes(catalyst, self._settings)
         flow = Incremental(catalyst, nodes, self._relations).flow(shape)
         key = _derived(flow) if view.key is None else view.key
@@ -166,7 +205,7 @@ class _View:
             names,
             reason,
             output.fingerprint,
-            tuple(Drawing(headline, (drawing,), output.id).lines()),
+            tuple(Drawing(headline, (drawing,), output.id).lines({node.id: node.how for node in nodes})),
             lambda session: run(self.query, session),
         )
 
@@ -180,16 +219,6 @@ def run(query: str | Callable[[SparkSession], DataFrame], session: SparkSession)
     if not isinstance(frame, type(session.range(0))):
         raise BadQuery("the view's function gave no DataFrame", hint="return spark.table(...)....")
     return frame
-
-
-def _check_expressions(found: list[dict[str, Any]]) -> None:
-    names = {one["class"] for one in found}
-    if "PythonUDAF" in names:
-        raise Recompute("an aggregate function in Python")
-    if "PythonUDF" in names:
-        raise Recompute("a Python UDF")
-    if any(name.endswith("Subquery") and name != "SubqueryAlias" for name in names):
-        raise Recompute("a scalar subquery")
 
 
 def _places(key: Sequence[str] | None, columns: pa.Schema) -> tuple[int, ...] | None:
@@ -213,7 +242,7 @@ def _places(key: Sequence[str] | None, columns: pa.Schema) -> tuple[int, ...] | 
 
 def _derived(flow: Flow) -> tuple[int, ...] | None:
     places = {column.id: place for place, column in reversed(list(enumerate(flow.columns)))}
-    for key in flow.keys:
+    for key in filter(None, flow.keys):
         if all(column in places for column in key):
             return tuple(places[column] for column in key)
     return None

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from evert.plan import calls, ranking, subqueries
 from evert.plan.catalyst import Catalyst
+from evert.plan.fingerprints import plain_sql
 from evert.plan.tree import (
-    Aggregate,
-    Call,
     Column,
     Constant,
     Expand,
     Filter,
+    Foreign,
     Generate,
     Join,
+    JoinKind,
     Project,
     Read,
     Recompute,
@@ -33,26 +35,29 @@ _NO_EFFECT = {
 }
 """Operators that order or place rows: a view is a multiset, so they change nothing."""
 
-_JOINS = {
-    "LeftOuter": "a left outer join",
-    "RightOuter": "a right outer join",
-    "FullOuter": "a full outer join",
-    "LeftSemi": "a left semi join (IN, EXISTS or INTERSECT)",
-    "LeftAnti": "a left anti join (NOT IN, NOT EXISTS or EXCEPT)",
-    "LeftSingle": "a scalar subquery that may have one row only",
+_JOINS: dict[str, JoinKind] = {
+    "Cross": "inner",
+    "FullOuter": "full",
+    "Inner": "inner",
+    "LeftAnti": "anti",
+    "LeftOuter": "left",
+    "LeftSemi": "semi",
+    "RightOuter": "right",
 }
-_AGGREGATES = {"Count": "count", "Sum": "sum", "Average": "avg", "Min": "min", "Max": "max"}
-_LIMITS = {"GlobalLimit", "LocalLimit", "Offset", "Tail", "LimitAndOffset"}
 
 
 class Reader:
-    """Reads plans of one planner; `leaves` are its placeholders."""
+    """Reads a plan; `leaves` are the placeholders in it."""
 
-    def __init__(self, catalyst: Catalyst, leaves: Mapping[int, str]) -> None:
-        self._catalyst = catalyst
+    def __init__(self, catalyst: Catalyst, leaves: Mapping[int, str], plan: Any) -> None:
+        self.catalyst = catalyst
+        self._plan = plan
         self._leaves = leaves
+        found = {one["class"] for one in catalyst.classes(plan)}
+        self._has_functions = bool(found & {"PythonUDF", "PythonUDAF"})
+        self._has_subqueries = "ScalarSubquery" in found
         self._shapes: dict[str, Callable[[Any], Shape]] = {
-            "Aggregate": self._aggregate,
+            "Aggregate": lambda plan: calls.read(self, plan),
             "Expand": self._expand,
             "Filter": self._filter,
             "Generate": self._generate,
@@ -63,61 +68,87 @@ class Reader:
             "Project": self._project,
             "Range": self._constant,
             "Union": self._union,
+            "Window": lambda plan: ranking.window(self, plan),
+            **dict.fromkeys(ranking.LIMITS, lambda plan: ranking.limited(self, plan)),
         }
 
-    def read(self, plan: Any) -> Shape:
+    def foreign(self, terms: Sequence[Term]) -> bool:
+        """Whether one of the terms calls a function in Python."""
+        return self._has_functions and self.catalyst.foreign(terms)
+
+    def subqueries(self, terms: Sequence[Term]) -> list[Term]:
+        """The scalar subqueries in these terms."""
+        return self.catalyst.scalar_subqueries(terms) if self._has_subqueries else []
+
+    def read(self, plan: Any = None) -> Shape:
+        """The shape of the plan, or of a part of it."""
+        plan = self._plan if plan is None else plan
         name = plan.getClass().getSimpleName().rstrip("$")
         if name in _NO_EFFECT:
             return self.read(plan.children().apply(0))
         if name in self._shapes:
             return self._shapes[name](plan)
-        raise Recompute(self._reason(name, plan))
-
-    def _reason(self, name: str, plan: Any) -> str:
-        if name in _LIMITS:
-            return "ORDER BY ... LIMIT" if _below_limits(plan) == "Sort" else "LIMIT or OFFSET"
-        if name == "Window":
-            calls = [e.child().windowFunction() for e in self._items(plan.windowExpressions())]
-            return f"a window function ({_function_name(calls[0])})"
         if name in ("UnionLoop", "UnionLoopRef"):
-            return "a recursive query"
-        return f"the operator {name}"
+            raise Recompute("a recursive query")
+        raise Recompute(f"the operator {name}")
 
     def _items(self, sequence: Any) -> list[Any]:
-        return self._catalyst.items(sequence)
+        return self.catalyst.items(sequence)
 
-    def _columns(self, plan: Any) -> tuple[Column, ...]:
-        return tuple(self._catalyst.column(attribute) for attribute in self._items(plan.output()))
+    def columns(self, plan: Any) -> tuple[Column, ...]:
+        return tuple(self.catalyst.column(attribute) for attribute in self._items(plan.output()))
 
     def _read(self, plan: Any) -> Shape:
-        return Read(self._columns(plan), self._leaves[int(plan.rdd().id())])
+        return Read(self.columns(plan), self._leaves[int(plan.rdd().id())])
 
     def _constant(self, plan: Any) -> Shape:
-        return Constant(self._columns(plan), plan)
+        return Constant(self.columns(plan), plan)
 
     def _project(self, plan: Any) -> Shape:
+        return self.projected(plan, self.read(plan.child()))
+
+    def projected(self, plan: Any, child: Shape) -> Shape:
+        """A projection over what its child became."""
         named = self._items(plan.projectList())
-        return Project(self._columns(plan), tuple(map(_unnamed, named)), self.read(plan.child()))
+        columns = self.columns(plan)
+        if self.foreign(named):
+            made = ", ".join(plain_sql(term) for term in named if self.foreign([term]))
+            return Foreign(columns, plan, child, f"compute {made}")
+        terms, child = subqueries.joined(self, [unnamed(one) for one in named], child)
+        return Project(columns, tuple(terms), child)
 
     def _filter(self, plan: Any) -> Shape:
-        child = self.read(plan.child())
-        return Filter(child.columns, plan.condition(), child)
+        ranked = ranking.filtered(self, plan)
+        if ranked is not None:
+            return ranked
+        below = self.read(plan.child())
+        if self.foreign([plan.condition()]):
+            return Foreign(below.columns, plan, below, f"filter {plain_sql(plan.condition())}")
+        (condition,), child = subqueries.joined(self, [plan.condition()], below)
+        return self.only(below.columns, Filter(child.columns, condition, child))
+
+    def only(self, columns: tuple[Column, ...], shape: Shape) -> Shape:
+        """The shape with these of its columns only."""
+        if len(columns) == len(shape.columns):
+            return shape
+        return Project(columns, tuple(column.term for column in columns), shape)
 
     def _union(self, plan: Any) -> Shape:
-        return Union(self._columns(plan), tuple(self.read(child) for child in self._items(plan.children())))
+        return Union(self.columns(plan), tuple(self.read(child) for child in self._items(plan.children())))
 
     def _expand(self, plan: Any) -> Shape:
         rows = tuple(tuple(self._items(row)) for row in self._items(plan.projections()))
-        return Expand(self._columns(plan), rows, self.read(plan.child()))
+        return Expand(self.columns(plan), rows, self.read(plan.child()))
 
     def _generate(self, plan: Any) -> Shape:
-        made = tuple(self._catalyst.column(attribute) for attribute in self._items(plan.generatorOutput()))
+        made = tuple(self.catalyst.column(attribute) for attribute in self._items(plan.generatorOutput()))
         rows, fields = self._elements(plan.generator(), made)
-        return Generate(self._columns(plan), rows, fields, plan.outer(), made, self.read(plan.child()))
+        (rows,), child = subqueries.joined(self, [rows], self.read(plan.child()))
+        return Generate(self.columns(plan), rows, fields, plan.outer(), made, child)
 
     def _elements(self, generator: Any, made: tuple[Column, ...]) -> tuple[Term, bool]:
         """The generator as an array, and whether its elements are structs of the columns made."""
-        catalyst = self._catalyst
+        catalyst = self.catalyst
         kind = generator.getClass().getSimpleName()
         arguments = self._items(generator.children())
         names = [f"x{i}" for i in range(len(made))]
@@ -144,85 +175,49 @@ class Reader:
         raise Recompute(f"the generator {generator.prettyName()}")
 
     def _join(self, plan: Any) -> Shape:
-        kind = plan.joinType().toString()
-        if kind not in ("Inner", "Cross"):
-            raise Recompute(_JOINS.get(kind, "an IN or EXISTS that is part of a larger condition"))
-        left, right = plan.left(), plan.right()
+        name = plan.joinType().toString()
+        kind: JoinKind = "existence" if name.startswith("ExistenceJoin") else _JOINS.get(name, "left")
         condition = plan.condition()
-        parts = self._conjuncts(condition.get()) if condition.isDefined() else []
+        parts = self.conjuncts(condition.get()) if condition.isDefined() else []
+        left, right = self.read(plan.left()), self.read(plan.right())
+        terms, wider = subqueries.joined(self, parts, left)
+        if wider is not left and kind != "inner":
+            raise Recompute("a scalar subquery in the condition of a join that is no inner join")
+        if name == "LeftAnti" and len(parts) == 1:
+            tested = _unknown_or_equal(parts[0], plan.left().outputSet(), plan.right().outputSet())
+            if tested is not None:
+                return subqueries.not_in(self, left, right, *tested)
         keys, rest = [], []
-        for part in parts:
-            key = _equality(part, left.outputSet(), right.outputSet())
+        for part in terms:
+            key = _equality(part, plan.left().outputSet(), plan.right().outputSet())
             if key is None:
                 rest.append(part)
             else:
                 keys.append(key)
-        shapes = self.read(left), self.read(right)
-        return Join(
-            self._columns(plan),
-            *shapes,
+        if name == "LeftSingle":
+            if rest:
+                raise Recompute("a correlated scalar subquery that may have several rows")
+            return subqueries.single(self, left, right, tuple(keys))
+        columns = self.columns(plan) if wider is left else (*wider.columns, *right.columns)
+        join = Join(
+            columns,
+            kind,
+            wider,
+            right,
             keys=tuple(keys),
-            residual=self._catalyst.both(rest) if rest else None,
+            residual=self.catalyst.both(rest) if rest else None,
             text=" and ".join(part.sql() for part in parts),
         )
+        return join if wider is left else self.only(self.columns(plan), join)
 
-    def _conjuncts(self, term: Term) -> list[Term]:
+    def conjuncts(self, term: Term) -> list[Term]:
         if term.getClass().getSimpleName() != "And":
             return [term]
-        return self._conjuncts(term.left()) + self._conjuncts(term.right())
-
-    def _aggregate(self, plan: Any) -> Shape:
-        grouping, calls, results = self._catalyst.split_aggregate(plan)
-        groups = tuple(self._catalyst.column(named.toAttribute()) for named in grouping)
-        # Grouping by a column with this mark means to merge sessions, which is no grouping at all.
-        if any(group.term.metadata().contains("spark.sessionWindow") for group in groups):
-            raise Recompute("a session window")
-        return Aggregate(
-            tuple(self._catalyst.column(named.toAttribute()) for named in results),
-            groups,
-            tuple(map(_unnamed, grouping)),
-            tuple(self._call(call) for call in calls),
-            tuple(map(_unnamed, results)),
-            self.read(plan.child()),
-        )
-
-    def _call(self, call: Any) -> Call:
-        if call.getClass().getSimpleName() != "AggregateExpression":
-            raise Recompute("an aggregate function in Python")
-        function = call.aggregateFunction()
-        kind = _AGGREGATES.get(function.getClass().getSimpleName())
-        if call.isDistinct() and kind not in ("min", "max"):
-            raise Recompute(f"{_function_name(call)}(DISTINCT ...)")
-        if kind is None:
-            raise Recompute(f"the aggregate function {_function_name(call)}")
-        where = call.filter()
-        return Call(
-            kind,
-            self._argument(kind, function),
-            where.get() if where.isDefined() else None,
-            function,
-            self._catalyst.column(call.resultAttribute()),
-            call.sql(),
-        )
-
-    def _argument(self, kind: str, function: Any) -> Term | None:
-        """What is aggregated; for a count a term that is NULL where it does not count, or nothing."""
-        children = self._items(function.children())
-        if kind != "count":
-            return children[0]
-        catalyst = self._catalyst
-        tests = [catalyst.is_not_null(child) for child in children if child.nullable()]
-        return catalyst.when(catalyst.both(tests), catalyst.literal(True)) if tests else None
+        return self.conjuncts(term.left()) + self.conjuncts(term.right())
 
 
-def _unnamed(named: Any) -> Term:
+def unnamed(named: Any) -> Term:
     return named.child() if named.getClass().getSimpleName() == "Alias" else named
-
-
-def _function_name(call: Any) -> str:
-    """How a user calls the function of an aggregate or window expression."""
-    inner = call.aggregateFunction() if call.getClass().getSimpleName() == "AggregateExpression" else call
-    return str(inner.prettyName())
 
 
 def _equality(term: Term, left: Any, right: Any) -> tuple[Term, Term, bool] | None:
@@ -236,9 +231,11 @@ def _equality(term: Term, left: Any, right: Any) -> tuple[Term, Term, bool] | No
     return None
 
 
-def _below_limits(plan: Any) -> str:
-    name = plan.getClass().getSimpleName()
-    while name in _LIMITS or name == "Project":
-        plan = plan.children().apply(0)
-        name = plan.getClass().getSimpleName()
-    return str(name)
+def _unknown_or_equal(term: Term, left: Any, right: Any) -> tuple[Term, Term] | None:
+    """The two sides of `a = b OR (a = b) IS NULL`, which is what NOT IN asks that no row fulfils."""
+    if term.getClass().getSimpleName() != "Or" or term.right().getClass().getSimpleName() != "IsNull":
+        return None
+    if not term.right().child().semanticEquals(term.left()):
+        return None
+    found = _equality(term.left(), left, right)
+    return None if found is None or found[2] else (found[0], found[1])

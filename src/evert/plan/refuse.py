@@ -66,7 +66,7 @@ def spark_words(names: Sequence[str]) -> Iterator[None]:
 def _translated(error: Any, names: Sequence[str]) -> Exception:
     text = str(error).strip()
     first = re.sub(r"^\[\w+(\.\w+)*\] ", "", re.split(r"\n\n== SQL|;?\n'|; line \d|;\n", text)[0])
-    message = re.sub(r"\s*SQLSTATE: \w+", "", first).strip()
+    message = re.sub(r"\s*SQLSTATE: \w+", "", first).strip().splitlines()[0]
     place = _PLACE.search(text)
     line, at = (int(place[1]), int(place[2])) if place else (None, None)
     condition = error.getCondition()

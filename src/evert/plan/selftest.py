@@ -64,9 +64,15 @@ _SHAPES = {
     "select id from self_stream union all select id from self_table": "upsert output",
     "with t as (select id, count(*) as n from self_table group by id) select n from t": "upsert aggregate output",
     "select k from self_stream join (values (1, 'x')) as v(k, w) on w = word": "join output",
-    "select max(id) as m from self_table": "output",
-    "select x.id from self_stream x left join self_table y on x.id = y.id": "output",
-    "select id, row_number() over (order by id) as n from self_stream": "output",
+    "select max(id) as m from self_table": "upsert aggregate output",
+    "select x.id, y.word from self_stream x left join self_table y on x.id = y.id": "upsert join anti output",
+    "select id from self_stream where id not in (select id from self_table)": (
+        "upsert existence aggregate join output"
+    ),
+    "select id, sum(id) over (partition by word) as n from self_stream": "rows swap output",
+    "select id from self_stream order by id limit 3": "top output",
+    "select id, (select count(*) from self_table) as n from self_stream": "upsert aggregate join output",
+    "select word, percentile(id, 0.5) as n from self_table group by word": "upsert rows swap output",
 }
 """Queries, and the kinds of the nodes that they become."""
 

@@ -66,7 +66,9 @@ class CreateView(Statement):
     key: tuple[str, ...] | None = None
     group: str | None = None
     history: str | None = None
+    refresh: str | None = None
     replace: bool = False
+    hold: bool = False
     if_not_exists: bool = False
 
 
@@ -223,6 +225,8 @@ def _create_view(words: Parser, line: int, replace: bool) -> CreateView:
     key: tuple[str, ...] | None = None
     group: str | None = None
     history: str | None = None
+    refresh: str | None = None
+    hold = False
     while not words.take("AS"):
         if key is None and words.take("KEY"):
             key = words.names("a column of the key")
@@ -232,11 +236,21 @@ def _create_view(words: Parser, line: int, replace: bool) -> CreateView:
             history = (
                 FOREVER if words.take(FOREVER) else words.quoted("a duration, as in '7 days', or FOREVER")
             )
-        elif words.is_next("EMIT") or words.is_next("REFRESH", "POLICY"):
-            raise words.failed("EMIT and REFRESH POLICY come in a later version", hint="leave them out")
+        elif refresh is None and words.take("REFRESH", "POLICY"):
+            refresh = _policy(words)
+        elif not hold and words.is_next("HOLD"):
+            if not replace:
+                raise words.failed(
+                    "only a replacement can be held",
+                    hint="write CREATE OR REPLACE MATERIALIZED VIEW, or leave HOLD out",
+                )
+            hold = words.take("HOLD")
+        elif words.is_next("EMIT"):
+            raise words.failed("EMIT comes in a later version", hint="leave it out")
         else:
-            missing = {"KEY": key, "GROUP": group, "HISTORY": history}
+            missing = {"KEY": key, "GROUP": group, "HISTORY": history, "REFRESH POLICY": refresh}
             choices = [word for word, given in missing.items() if given is None]
+            choices += ["HOLD"] if replace and not hold else []
             raise words.unexpected(
                 f"{', '.join(choices)} or AS with the query" if choices else "AS with the query",
                 choices=(*choices, "AS"),
@@ -248,9 +262,18 @@ def _create_view(words: Parser, line: int, replace: bool) -> CreateView:
         key=key,
         group=group,
         history=history,
+        refresh=refresh,
         replace=replace,
+        hold=hold,
         if_not_exists=if_not_exists,
     )
+
+
+def _policy(words: Parser) -> str:
+    for policy, spelled in (("auto", ("AUTO",)), ("strict", ("INCREMENTAL", "STRICT")), ("full", ("FULL",))):
+        if words.take(*spelled):
+            return policy
+    raise words.unexpected("AUTO, INCREMENTAL STRICT or FULL", choices=("AUTO", "INCREMENTAL STRICT", "FULL"))
 
 
 def _query(words: Parser) -> Query:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 Term: TypeAlias = Any
 """A resolved Catalyst expression."""
@@ -74,20 +74,83 @@ class Generate(Shape):
     child: Shape
 
 
+JoinKind: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti", "existence"]
+
+
 @dataclass(frozen=True)
 class Join(Shape):
-    """An inner join; each key is the term of the left, that of the right, and whether NULL equals NULL."""
+    """Each key is the term of the left, that of the right, and whether NULL equals NULL.
 
+    A semi or anti join gives columns of the left; an existence join adds one that says whether there is a match.
+    """
+
+    kind: JoinKind
     left: Shape
     right: Shape
-    keys: tuple[tuple[Term, Term, bool], ...]
-    residual: Term | None
+    keys: tuple[tuple[Term, Term, bool], ...] = ()
+    residual: Term | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Order:
+    """One part of an ORDER BY."""
+
+    term: Term
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True)
+class Top(Shape):
+    """The rows from rank `least` to rank `most` of each partition; `rank` is the column that has the rank.
+
+    `kind` is row_number, rank or dense_rank; LIMIT and OFFSET are row numbers of the whole.
+    """
+
+    child: Shape
+    order: tuple[Order, ...]
+    least: int
+    most: int | None
+    partition: tuple[Term, ...] = ()
+    kind: str = "row_number"
+    rank: Column | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class PerKey(Shape):
+    """Operators of Spark's own, the lowest first, that treat the rows of each key for themselves.
+
+    The keys are columns of the child and among `columns`. `groups` are the columns that tell the rows of an
+    aggregate apart; a window function tells rows apart as its child does. `nothing` is the aggregate that gives a
+    row even if there are none.
+    """
+
+    operators: tuple[Any, ...]
+    keys: tuple[Column, ...]
+    child: Shape
+    text: str
+    groups: tuple[Column, ...] | None = None
+    nothing: Any = None
+
+
+@dataclass(frozen=True)
+class Foreign(Shape):
+    """A projection or filter that Spark must run itself, since it calls functions outside of the JVM."""
+
+    operator: Any
+    child: Shape
     text: str
 
 
 @dataclass(frozen=True)
 class Call:
-    """One aggregate function: `kind` is count, sum, avg, min or max; `result` is what refers to it above."""
+    """One aggregate function: `kind` is count, sum, avg, min or max; `result` is what refers to it above.
+
+    Equal values of the terms in `distinct` count once, and those where the filter does not hold do
+    not count.
+    """
 
     kind: str
     argument: Term | None
@@ -95,6 +158,7 @@ class Call:
     function: Any
     result: Column
     text: str
+    distinct: tuple[Term, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -233,5 +233,18 @@ def is_integer(kind: DataType) -> bool:
     return isinstance(kind, Atom) and kind.name in INTEGERS
 
 
+def has_floats(kind: DataType) -> bool:
+    """Whether values of this type may differ in their bytes though they are equal, as 0.0 and -0.0 do."""
+    match kind:
+        case Struct(fields):
+            return any(has_floats(field.type) for field in fields)
+        case Array(element):
+            return has_floats(element)
+        case Map(key, value):
+            return has_floats(key) or has_floats(value)
+        case _:
+            return isinstance(kind, Atom) and kind.name in ("FLOAT", "DOUBLE")
+
+
 def is_nested(kind: DataType) -> bool:
     return isinstance(kind, Array | Map | Struct)

@@ -4,10 +4,11 @@ CREATE TABLE sales (id INT PRIMARY KEY, country STRING, city STRING, amount INT)
 CREATE MATERIALIZED VIEW sales_rollup AS
 SELECT country, city, sum(amount) AS amount, grouping(city) AS all_cities FROM sales GROUP BY ROLLUP (country, city);
 -- view of country, city, amount, all_cities [n2]
---   aggregate sum(sales.amount) by country, city, spark_grouping_id [n1]
---     expand into 3 rows
---       upsert by id [n0]
---         table sales
+--   compute all_cities
+--     aggregate sum(sales.amount) by country, city, spark_grouping_id [n1]
+--       expand into 3 rows
+--         upsert by id [n0]
+--           table sales
 
 CREATE MATERIALIZED VIEW sales_sets AS
 SELECT country, city, count(*) AS n FROM sales GROUP BY GROUPING SETS ((country), (city));

@@ -42,7 +42,7 @@ SELECT a.price AS low, b.price AS high FROM bids a JOIN bids b ON a.item = b.ite
 CREATE MATERIALIZED VIEW items_by_bids AS
 SELECT name, price FROM items CROSS JOIN bids;
 -- view of name, price [n2]
---   cross join [n1]
+--   join of every row with every row [n1]
 --     upsert by id [n0]
 --       table items
 --     stream bids

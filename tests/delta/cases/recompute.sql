@@ -1,22 +1,16 @@
 -- Recomputed views: the difference between the old result and the new one comes out.
 CREATE TABLE scores (player STRING PRIMARY KEY, team STRING, points INT);
 
-CREATE MATERIALIZED VIEW ranks AS
+CREATE MATERIALIZED VIEW ranks REFRESH POLICY FULL AS
 SELECT player, rank() OVER (ORDER BY points DESC) AS place FROM scores;
 -- view of player, place [n0]
---   recomputed: a window function (rank)
+--   recomputed: REFRESH POLICY FULL
 --     table scores
 
-CREATE MATERIALIZED VIEW podium AS
-SELECT player, points FROM scores ORDER BY points DESC, player LIMIT 2;
--- view of player, points [n0]
---   recomputed: ORDER BY ... LIMIT
---     table scores
-
-CREATE MATERIALIZED VIEW teams AS
-SELECT count(DISTINCT team) AS n, max(points) AS best FROM scores;
--- view of n, best [n0]
---   recomputed: count(DISTINCT ...)
+CREATE MATERIALIZED VIEW best_of_team AS
+SELECT team, max(struct(points, player)) AS best FROM scores GROUP BY team;
+-- view of team, best [n0]
+--   recomputed: max of STRUCT<points: INT, player: STRING>
 --     table scores
 
 CREATE MATERIALIZED VIEW places AS
@@ -32,9 +26,8 @@ SELECT place, count(*) AS n FROM ranks GROUP BY place;
 -- < ranks +1 ["ann", 1]
 -- < ranks +1 ["bob", 2]
 -- < ranks +1 ["cy", 2]
--- < podium +1 ["ann", 10]
--- < podium +1 ["bob", 7]
--- < teams +1 [2, 10]
+-- < best_of_team +1 ["blue", {"points": 7, "player": "cy"}]
+-- < best_of_team +1 ["red", {"points": 10, "player": "ann"}]
 -- < places +1 [1, 1]
 -- < places +1 [2, 2]
 
@@ -42,8 +35,8 @@ SELECT place, count(*) AS n FROM ranks GROUP BY place;
 -- > scores +1 ["cy", "blue", 8]
 -- < ranks -1 ["bob", 2]
 -- < ranks +1 ["bob", 3]
--- < podium -1 ["bob", 7]
--- < podium +1 ["cy", 8]
+-- < best_of_team -1 ["blue", {"points": 7, "player": "cy"}]
+-- < best_of_team +1 ["blue", {"points": 8, "player": "cy"}]
 -- < places +1 [2, 1]
 -- < places -1 [2, 2]
 -- < places +1 [3, 1]
@@ -55,8 +48,6 @@ SELECT place, count(*) AS n FROM ranks GROUP BY place;
 -- < ranks -1 ["bob", 3]
 -- < ranks +1 ["cy", 1]
 -- < ranks -1 ["cy", 2]
--- < podium -1 ["ann", 10]
--- < podium +1 ["bob", 7]
--- < teams -1 [2, 10]
--- < teams +1 [2, 8]
+-- < best_of_team -1 ["red", {"points": 10, "player": "ann"}]
+-- < best_of_team +1 ["red", {"points": 7, "player": "bob"}]
 -- < places -1 [3, 1]

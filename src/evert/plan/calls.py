@@ -1,0 +1,187 @@
+"""Aggregates as Spark understood them: calls that a kernel keeps, distinct values, and all others by group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from evert.plan import ranking, subqueries
+from evert.plan.fingerprints import plain_sql
+from evert.plan.tree import Aggregate, Call, Column, Join, PerKey, Project, Recompute, Shape, Term
+from evert.plan.types import kind_of
+
+if TYPE_CHECKING:
+    from evert.plan.catalyst import Catalyst
+    from evert.plan.reading import Reader
+
+_KEPT = {"Count": "count", "Sum": "sum", "Average": "avg", "Min": "min", "Max": "max"}
+_SESSION = "spark.sessionWindow"
+
+
+def read(reader: Reader, plan: Any) -> Shape:
+    """The shape of an aggregate."""
+    grouping, calls, results = reader.catalyst.split_aggregate(plan)
+    # Grouping by a column with this mark means to merge sessions, which is no grouping at all.
+    merges = [named.toAttribute().metadata().contains(_SESSION) for named in grouping]
+    if any(merges) or not are_kept(reader.catalyst, plan):
+        return _by_group(
+            reader, plan, [key for key, merged in zip(grouping, merges, strict=True) if not merged]
+        )
+    made = [_call(reader, call) for call in calls]
+    keys, made, child = _without_subqueries(reader, list(map(_unnamed, grouping)), made, plan)
+    groups = tuple(reader.catalyst.column(named.toAttribute()) for named in grouping)
+    columns = (*groups, *(call.result for call in made))
+    kept = tuple(column.term for column in columns)
+    shape = _distinct(reader, Aggregate(columns, groups, tuple(keys), tuple(made), kept, child))
+    terms, above = subqueries.joined(reader, list(map(_unnamed, results)), shape)
+    shown = tuple(reader.catalyst.column(named.toAttribute()) for named in results)
+    return Project(shown, tuple(terms), above)
+
+
+def _without_subqueries(
+    reader: Reader, keys: list[Term], made: list[Call], plan: Any
+) -> tuple[list[Term], list[Call], Shape]:
+    """Keys and calls with columns of the child in place of subqueries."""
+    parts = [*keys]
+    for call in made:
+        parts += [term for term in (call.argument, call.filter, *call.distinct) if term is not None]
+    terms, child = subqueries.joined(reader, parts, reader.read(plan.child()))
+    left = iter(terms)
+    keys = [next(left) for _ in keys]
+    calls = [
+        replace(
+            call,
+            argument=None if call.argument is None else next(left),
+            filter=None if call.filter is None else next(left),
+            distinct=tuple(next(left) for _ in call.distinct),
+        )
+        for call in made
+    ]
+    return keys, calls, child
+
+
+def are_kept(catalyst: Catalyst, plan: Any) -> bool:
+    """Whether a kernel has all functions of an aggregate."""
+    return all(_is_kept(call) for call in catalyst.split_aggregate(plan)[1])
+
+
+def _is_kept(call: Any) -> bool:
+    if call.getClass().getSimpleName() != "AggregateExpression":
+        return False
+    return call.aggregateFunction().getClass().getSimpleName() in _KEPT
+
+
+def _call(reader: Reader, call: Any) -> Call:
+    catalyst = reader.catalyst
+    function = call.aggregateFunction()
+    kind = _KEPT[function.getClass().getSimpleName()]
+    where = call.filter().get() if call.filter().isDefined() else None
+    arguments = catalyst.items(function.children())
+    distinct: Sequence[Term] = ()
+    if call.isDistinct() and kind not in ("min", "max"):
+        distinct = arguments if where is None else [catalyst.when(where, one) for one in arguments]
+    return Call(
+        kind,
+        _argument(reader, kind, arguments),
+        where,
+        function,
+        catalyst.column(call.resultAttribute()),
+        call.sql(),
+        tuple(distinct),
+    )
+
+
+def _argument(reader: Reader, kind: str, arguments: Sequence[Term]) -> Term | None:
+    """What is aggregated; for a count a term that is NULL where it does not count, or nothing."""
+    if kind != "count":
+        return arguments[0]
+    catalyst = reader.catalyst
+    tests = [catalyst.is_not_null(one) for one in arguments if one.nullable()]
+    return catalyst.when(catalyst.both(tests), catalyst.literal(True)) if tests else None
+
+
+def _distinct(reader: Reader, shape: Aggregate) -> Shape:
+    """Each set of values that count once as an aggregate over the distinct of it, all joined by group."""
+    sets: list[tuple[tuple[Term, ...], list[Call]]] = []
+    for call in shape.calls:
+        for terms, members in sets:
+            if len(terms) == len(call.distinct) and all(map(_equal, terms, call.distinct)):
+                members.append(call)
+                break
+        else:
+            sets.append((call.distinct, [call]))
+    if not any(terms for terms, _ in sets):
+        return shape
+    parts = [_part(reader, shape, terms, calls) for terms, calls in sets]
+    whole: Shape = parts[0]
+    for part in parts[1:]:
+        first = parts[0].groups
+        keys = tuple((one.term, two.term, True) for one, two in zip(first, part.groups, strict=True))
+        text = ", ".join(group.name for group in first)
+        whole = Join((*whole.columns, *part.columns), "inner", whole, part, keys=keys, text=text)
+    scope = reader.catalyst.scope(shape.groups, [group.term for group in parts[0].groups])
+    results = tuple(reader.catalyst.substitute(term, scope) for term in shape.results)
+    return Project(shape.columns, results, whole)
+
+
+def _part(reader: Reader, shape: Aggregate, terms: tuple[Term, ...], calls: list[Call]) -> Aggregate:
+    """The groups of the shape with these calls, over the distinct values of the terms."""
+    child, keys = shape.child, shape.keys
+    if terms:
+        groups = _fresh(reader, keys)
+        values = _fresh(reader, terms)
+        columns = (*groups, *values)
+        kept = tuple(column.term for column in columns)
+        child = Aggregate(columns, columns, (*keys, *terms), (), kept, child)
+        keys = tuple(group.term for group in groups)
+        arguments = [value.term for value in values]
+        calls = [
+            replace(call, argument=_argument(reader, call.kind, arguments), filter=None, distinct=())
+            for call in calls
+        ]
+    groups = _fresh(reader, keys)
+    columns = (*groups, *(call.result for call in calls))
+    results = tuple(column.term for column in columns)
+    return Aggregate(columns, groups, keys, tuple(calls), results, child)
+
+
+def _fresh(reader: Reader, terms: Sequence[Term]) -> tuple[Column, ...]:
+    known = reader.catalyst.attribute_id
+    names = ["key" if known(term) is None else term.name() for term in terms]
+    return tuple(
+        reader.catalyst.fresh_column(name, kind_of(term)) for name, term in zip(names, terms, strict=True)
+    )
+
+
+def _by_group(reader: Reader, plan: Any, grouping: Sequence[Any]) -> Shape:
+    """An aggregate that Spark computes, from all rows of each group that changed."""
+    catalyst = reader.catalyst
+    if reader.subqueries(catalyst.items(plan.expressions())):
+        raise Recompute("a scalar subquery in an aggregate that Spark computes")
+    columns = reader.columns(plan)
+    terms = [_unnamed(named) for named in grouping]
+    grouped = bool(catalyst.items(plan.groupingExpressions()))
+    # Without a group there is a row even of nothing, in epochs too that have nothing to do with it.
+    also = terms if grouped else [catalyst.literal(0)]
+    keys, child = ranking.keyed(reader, also, reader.read(plan.child()), apart=True)
+    operator = catalyst.aggregate_also_by(plan, [key.term for key in keys])
+    text = f"aggregate {', '.join(plain_sql(_unnamed(one)) for one in catalyst.items(plan.aggregateExpressions()))}"
+    if terms:
+        text += f" by {', '.join(term.sql() for term in terms)}"
+    if not grouped:
+        # Of nothing Spark makes one row, unless the aggregate is one in Python, which it does not call then.
+        called = [one.toJSON() for one in catalyst.items(plan.aggregateExpressions())]
+        nothing = None if any("expressions.PythonUDAF" in one for one in called) else plan
+        return PerKey(columns, (operator,), (), child, text, groups=(), nothing=nothing)
+    groups = [catalyst.column(named.toAttribute()) for named in catalyst.split_aggregate(plan)[0]]
+    shape = PerKey((*columns, *keys), (operator,), keys, child, text, groups=tuple(groups))
+    return reader.only(columns, shape)
+
+
+def _equal(one: Term, two: Term) -> bool:
+    return bool(one.semanticEquals(two))
+
+
+def _unnamed(named: Any) -> Term:
+    return named.child() if named.getClass().getSimpleName() == "Alias" else named

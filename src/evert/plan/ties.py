@@ -1,0 +1,42 @@
+"""A query whose ties are broken as views break them, for a comparison with what Spark makes of it.
+
+Spark leaves open which of several equal rows is first, and may answer otherwise each time. Views go by all columns
+of the row. A plain query is brought to do the same: what is limited is ordered by all columns too, and window
+functions and aggregates that look at the order of rows are given the rows in it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from evert.plan import calls
+from evert.plan.ranking import LIMITS, below_sort
+
+if TYPE_CHECKING:
+    from evert.plan.catalyst import Catalyst
+
+KINDS = {"top", "swap"}
+"""The kinds of nodes whose results ties can change."""
+
+
+def settled(catalyst: Catalyst, plan: Any) -> Any:
+    """The optimised plan with nothing left open."""
+    children = [settled(catalyst, child) for child in catalyst.items(plan.children())]
+    if children:
+        plan = plan.withNewChildren(catalyst.sequence(children))
+    name = plan.getClass().getSimpleName()
+    if name in LIMITS:
+        return _ordered(catalyst, plan)
+    if name == "Window" and not catalyst.items(plan.orderSpec()) and below_sort(catalyst, children[0]):
+        return plan.withNewChildren(catalyst.sequence([catalyst.in_one(_ordered(catalyst, children[0]))]))
+    if name == "Window" or (name == "Aggregate" and not calls.are_kept(catalyst, plan)):
+        return plan.withNewChildren(catalyst.sequence([catalyst.in_order(children[0])]))
+    return plan
+
+
+def _ordered(catalyst: Catalyst, plan: Any) -> Any:
+    """A limit over rows that are ordered by all their columns in the end; projections on the way keep them so."""
+    name = plan.getClass().getSimpleName()
+    if name in (*LIMITS, "Project"):
+        return plan.withNewChildren(catalyst.sequence([_ordered(catalyst, plan.child())]))
+    return catalyst.ordered_by_all(plan)
