@@ -28,12 +28,16 @@ from evert.statements import Result, run_statements
 from evert.topics import Stream, Table, handle
 from evert.transaction import Transaction, request_of
 from evert.views import definition as definitions
-from evert.views import upkeep
+from evert.views import earlier, upkeep, waiting
+from evert.views.earlier import Earlier
 from evert.views.reader import Reader
+from evert.views.record import RefreshPolicy
 from evert.views.status import ViewStatus, statuses
 from evert.views.view import Answer, View, answers
+from evert.views.waiting import Comparison
 
 if TYPE_CHECKING:
+    from evert.ask import Answer as Asked
     from evert.epoch.epoch import EpochDone
     from evert.epoch.prove import Proof
     from evert.epoch.runner import Explanation, Runner
@@ -259,22 +263,34 @@ class Database:
         group: str | None = None,
         history: Duration | None = definitions.DEFAULT_HISTORY,
         interval: Duration | None = None,
+        refresh: RefreshPolicy = "auto",
         replace: bool = False,
+        hold: bool = False,
     ) -> Any:
         """Define a view: a SELECT in Spark SQL, or a function of a Spark session that gives a DataFrame.
 
         As a decorator, `@db.view` or `@db.view(key=...)`, it takes name and query from a function. The view has
         rows as soon as `refresh` or `run` has built it. Its name alone gives the handle of a view that is there.
-        Defining the same again is fine; another definition needs `replace`, and takes over when it is built.
+        Defining the same again is fine; another definition needs `replace`, and takes over when it is built, or
+        with `hold` when `switch` says so.
+        `refresh="strict"` refuses a view that would read its input again for a change; `"full"` recomputes it.
         """
-        options = {"key": key, "group": group, "history": history, "interval": interval, "replace": replace}
+        options = {
+            "key": key,
+            "group": group,
+            "history": history,
+            "interval": interval,
+            "refresh": refresh,
+            "replace": replace,
+            "hold": hold,
+        }
         if callable(name):
             return self._define(name.__name__, name, options)
         if name is None:
             return lambda function: self._define(function.__name__, function, options)
         if query is not None:
             return self._define(name, query, options)
-        if key is not None or group is not None or replace:
+        if key is not None or group is not None or replace or hold:
             raise BadOption(f"the view {name} needs a query", hint=f'db.view("{name}", "SELECT ...")')
         return View(self.reader, self.reader.definition(name).name)
 
@@ -283,6 +299,38 @@ class Database:
 
         made = self._runner().define(Wanted(name, query, **options))
         return View(self.reader, made.name, None if isinstance(query, str) else query)
+
+    def compare(self, name: str) -> Comparison:
+        """The rows that differ between a view and its replacement, at one position."""
+        return waiting.compare(self.reader, name)
+
+    def switch(self, name: str) -> None:
+        """Let the replacement of a view that was defined with `hold` take its place, with the next epoch."""
+        self.catalog.write(lambda tx: waiting.release(tx, name))
+
+    def abandon(self, name: str) -> None:
+        """Give up the replacement of a view, whether it is being built or waits; the view stays as it is."""
+        self.catalog.write(lambda tx: waiting.abandon(tx, name))
+        self.log.files.sweep()
+
+    def rollback(self, name: str) -> View:
+        """Replace a view by what it was before it was replaced; it takes over when it is built."""
+        return View(self.reader, self._runner().go_back(name).name)
+
+    def earlier(self, name: str, *, forget: bool = False) -> list[Earlier]:
+        """What a view was before it was replaced, newest first; with `forget` it is not kept any longer."""
+
+        def work(tx: Changes) -> list[Earlier]:
+            view = definitions.find(tx, name)
+            found = earlier.of_view(tx, view.name)
+            if forget:
+                earlier.forget(tx, view.name)
+            return found
+
+        if forget:
+            return self.catalog.write(work)
+        with self.catalog.read() as tx:
+            return work(tx)
 
     @property
     def views(self) -> dict[str, View]:
@@ -293,6 +341,24 @@ class Database:
     def answers(self, names: Sequence[str] | None = None) -> dict[str, Answer]:
         """The rows of several views, or of all, as they are in one and the same commit."""
         return answers(self.reader, list(self.views) if names is None else names)
+
+    def ask(
+        self,
+        sql: str,
+        *,
+        at: int | None = None,
+        max_seconds: float = 30,
+        max_rows: int = 100_000,
+        dialect: str = "spark",
+    ) -> Asked:
+        """Any SELECT over topics and views, at one position and without a JVM; `at` asks for the past.
+
+        The SQL is Spark's. What has no tested equal in the embedded engine is refused, or computed by Spark if this
+        process runs one. A query that takes longer, or gives more rows, than allowed is an error.
+        """
+        from evert.ask.engine import ask
+
+        return ask(self, sql, at=at, max_seconds=max_seconds, max_rows=max_rows, dialect=dialect)
 
     def status(self) -> list[ViewStatus]:
         """How the views are: state, position, how far behind, how large."""

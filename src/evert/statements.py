@@ -88,7 +88,14 @@ def _create_topic(statement: CreateTopic, db: Database) -> Result:
 def _create_view(statement: CreateView, db: Database) -> Result:
     if statement.if_not_exists and _kind(db, statement.name) == "view":
         return Result("create_view", f"{statement.name} is there already")
-    options: dict[str, Any] = {"key": statement.key, "group": statement.group, "replace": statement.replace}
+    options: dict[str, Any] = {
+        "key": statement.key,
+        "group": statement.group,
+        "replace": statement.replace,
+        "hold": statement.hold,
+    }
+    if statement.refresh is not None:
+        options["refresh"] = statement.refresh
     if statement.history is not None:
         options["history"] = None if statement.history == FOREVER else statement.history
     try:
@@ -96,8 +103,11 @@ def _create_view(statement: CreateView, db: Database) -> Result:
     except ViewExists as error:
         error.hint = "replace it with CREATE OR REPLACE MATERIALIZED VIEW: the new one is built beside it"
         raise
-    if statement.replace and any(one.replacing and one.name == view.name for one in db.status()):
-        return Result("create_view", f"the new {view.name} is built beside the old one by the next refresh")
+    new = [one for one in db.status() if one.replacing and one.name == view.name]
+    if statement.replace and new:
+        then = f", and waits for `evert view switch {view.name}`" if any(one.held for one in new) else ""
+        built = f"the new {view.name} is built beside the old one by the next refresh"
+        return Result("create_view", built + then)
     return Result("create_view", f"{view.name} is a view, {_spoken_state(view)}")
 
 

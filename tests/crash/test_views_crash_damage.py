@@ -30,27 +30,29 @@ def chance():
     return random.Random(3)
 
 
-def missing(path):
-    path.unlink()
+def missing(path, at):
+    path.unlink(missing_ok=True)
 
 
-def torn(path):
-    os.truncate(path, path.stat().st_size // 2)
+def torn(path, at):
+    os.truncate(path, at)
 
 
-def flipped(path):
+def flipped(path, at):
     content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 0x40
+    content[at] ^= 0x40
     path.write_bytes(content)
 
 
-def files_of(db, view, node):
-    sql = "SELECT DISTINCT file FROM runs r JOIN nodes n ON r.node = n.id JOIN views v ON v.id = n.view"
+def runs_of(db, view, node):
+    """The files of a view's runs, and where in them the middle of a run is."""
+    which = "=" if node == "output" else "<>"
+    sql = (
+        "SELECT file, start + bytes / 2 FROM runs r JOIN nodes n ON r.node = n.state"
+        f" JOIN views v ON v.id = n.view WHERE v.name = ? AND n.name {which} 'output' ORDER BY start DESC"
+    )
     with db.catalog.read() as tx:
-        found = tx.all(
-            f"{sql} WHERE v.name = ? AND n.name {'=' if node == 'output' else '<>'} 'output'", view
-        )
-    return [db.path / file for (file,) in found]
+        return [(db.path / file, at) for file, at in tx.all(sql, view)]
 
 
 def check(db):
@@ -75,8 +77,8 @@ def check(db):
 def test_a_view_with_a_damaged_run_is_rebuilt_from_the_log(db, chance, view, node, damage):
     before = {name: db.view(name).rows() for name in QUERIES}
     feed = dict.fromkeys(QUERIES, db.position)
-    for file in files_of(db, view, node):
-        damage(file)
+    for file, at in runs_of(db, view, node):
+        damage(file, at)
     for name, rows in before.items():
         assert Counter(map(repr, db.view(name).rows())) == Counter(map(repr, rows)), (
             "the changelog has them too"
@@ -111,9 +113,9 @@ def test_a_view_that_is_damaged_while_it_is_built_begins_again(spark, tmp_path, 
 
         def on_epoch(done):
             if not damaged and done.position < db.position:
-                damaged.extend(files_of(db, "joined", "inner"))
-                for file in damaged:
-                    missing(file)
+                damaged.extend(runs_of(db, "joined", "inner"))
+                for file, at in damaged:
+                    missing(file, at)
 
         db.refresh(on_epoch=on_epoch)
         assert damaged

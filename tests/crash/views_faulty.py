@@ -201,19 +201,23 @@ def check_end(folder: Path, crowd: Crowd) -> None:
         positions = [row["_position"] for b in db.topic("orders").read() for row in b.to_pylist()]
         for position, orders in crowd.seen.items():
             assert orders == sum(at <= position for at in positions), f"the orders at {position}"
-        db.maintain()
-        with db.catalog.read() as tx:
-            tables = ("segments", "tail", "runs", "changes", "bases")
-            known = {f for t in tables for (f,) in tx.all(f"SELECT file FROM {t} WHERE file IS NOT NULL")}
-            assert not tx.all("SELECT * FROM announcements")
-            assert not tx.all("SELECT * FROM garbage")
-        rooms = [path for path in folder.iterdir() if path.is_dir()]
-        there = {
-            str(path.relative_to(folder)) for room in rooms for path in room.rglob("*") if path.is_file()
-        }
-        assert there == known, "files that nobody refers to were left, or others removed"
+        check_files(db)
     bad = [check for check in examine_database(folder, deep=True) if check.level == "error" or check.corrupt]
     assert not bad
+
+
+def check_files(db: evert.Database) -> None:
+    """Every file is of something that there is."""
+    folder = db.path
+    db.maintain()
+    with db.catalog.read() as tx:
+        tables = ("segments", "tail", "runs", "changes", "bases")
+        known = {f for t in tables for (f,) in tx.all(f"SELECT file FROM {t} WHERE file IS NOT NULL")}
+        assert not tx.all("SELECT * FROM announcements")
+        assert not tx.all("SELECT * FROM garbage")
+    rooms = [path for path in folder.iterdir() if path.is_dir()]
+    there = {str(path.relative_to(folder)) for room in rooms for path in room.rglob("*") if path.is_file()}
+    assert there == known, "files that nobody refers to were left, or others removed"
 
 
 def summed(changes: Any) -> Counter[tuple[Any, ...]]:

@@ -13,11 +13,12 @@ import os
 import random
 import signal
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pyarrow as pa
@@ -34,6 +35,12 @@ QUERIES = {
     "counted": "SELECT customer, count(*) AS n, sum(amount) AS total FROM orders GROUP BY customer",
     "buyers": "SELECT DISTINCT customer FROM orders",
     "grand": "SELECT sum(n) AS n, sum(total) AS total FROM revenue",
+    "best": (
+        "SELECT customer, id FROM (SELECT customer, id, row_number() OVER (PARTITION BY customer"
+        " ORDER BY amount DESC, id) AS place FROM orders) WHERE place <= 2"
+    ),
+    "middle": "SELECT country, max(amount) AS most, median(amount) AS half FROM joined GROUP BY country",
+    "idle": "SELECT id FROM customers c WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.customer = c.id)",
 }
 ANOTHER = QUERIES["counted"].replace("FROM orders", "FROM orders WHERE amount IS NOT NULL")
 """Another query for `counted` with the same rows."""
@@ -115,7 +122,9 @@ def expected(db: evert.Database) -> dict[str, Counter[tuple[Any, ...]]]:
     by_country: Counter[str] = Counter()
     by_customer: Counter[int] = Counter()
     spent: Counter[Any] = Counter()
+    amounts: dict[Any, list[int]] = defaultdict(list)
     for order in orders:
+        amounts[country[order["customer"]]].append(order["amount"])
         by_country[country[order["customer"]]] += 1
         by_customer[order["customer"]] += 1
         spent[country[order["customer"]]] += order["amount"]
@@ -126,7 +135,18 @@ def expected(db: evert.Database) -> dict[str, Counter[tuple[Any, ...]]]:
         "counted": Counter((who, n, spent[who]) for who, n in by_customer.items()),
         "buyers": Counter((who,) for who in by_customer),
         "grand": Counter([(len(orders), sum(o["amount"] for o in orders))]),
+        "best": Counter(_best(orders)),
+        "middle": Counter((name, max(many), float(median(many))) for name, many in amounts.items()),
+        "idle": Counter((who,) for who in range(CUSTOMERS) if who not in by_customer),
     }
+
+
+def _best(orders: list[dict[str, Any]]) -> Iterator[tuple[int, int]]:
+    placed: Counter[int] = Counter()
+    for order in sorted(orders, key=lambda o: (-o["amount"], o["id"])):
+        placed[order["customer"]] += 1
+        if placed[order["customer"]] <= 2:
+            yield order["customer"], order["id"]
 
 
 def die_at(point: str, nth: int, how: int = signal.SIGKILL) -> None:

@@ -16,6 +16,7 @@ from evert.log.files import let_go
 from evert.trace import Layout, NodeState, RunCache, RunWriter, Stored, consolidate
 from evert.views import View, changes, definition
 from evert.views.definition import Definition, Read
+from evert.views.states import add as add_node
 
 COLUMNS = pa.schema([("shop", pa.string()), ("n", pa.int64())])
 Row = tuple[Any, ...]
@@ -64,7 +65,7 @@ class Engine:
                 recomputes=None,
                 fingerprint="f",
             )
-            tx.run("INSERT INTO nodes (view, name, kind) VALUES (?, 'output', 'output')", found.id)
+            add_node(tx, found.id, "output", "output", "f")
             planned = definition.by_id(tx, found.id)
             assert planned is not None
             return planned
@@ -126,7 +127,7 @@ class Engine:
         rows = consolidate(delta, layout.key)
         owners = rows.column("__h").to_numpy() % np.uint64(self.shards)
         with self.db.catalog.read() as tx:
-            (node,) = tx.one("SELECT id FROM nodes WHERE view = ? AND name = 'output'", view.id) or (0,)
+            (node,) = tx.one("SELECT state FROM nodes WHERE view = ? AND name = 'output'", view.id) or (0,)
             sql = "SELECT shard, id, file, start, bytes, rows, checksum FROM runs WHERE node = ? ORDER BY id DESC"
             there = tx.all(sql, node)
         states = []

@@ -148,6 +148,11 @@ def test_a_replacement_is_built_beside_and_may_be_changed_or_given_up(db, engine
     assert [v.query for v in everything(db)] == ["SELECT 1", "SELECT 3"]
     engine.define("sold", "SELECT 1", replace=True)
     assert [v.query for v in everything(db)] == ["SELECT 1"]
+    engine.define("sold", "SELECT 4", replace=True, hold=True)
+    engine.define("sold", "SELECT 1", replace=True)
+    assert [(v.query, v.held) for v in everything(db)] == [("SELECT 1", False), ("SELECT 4", True)]
+    engine.define("sold", "SELECT 4", replace=True)
+    assert not everything(db)[1].held
 
 
 def switch(db, engine, position, columns=COLUMNS):

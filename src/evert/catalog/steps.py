@@ -142,12 +142,31 @@ CREATE TABLE views (
     position INTEGER NOT NULL,
     at INTEGER NOT NULL,
     error TEXT,
-    created INTEGER NOT NULL
+    created INTEGER NOT NULL,
+    held INTEGER NOT NULL DEFAULT 0
 );
+CREATE TABLE earlier (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    folded TEXT NOT NULL,
+    name TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    query TEXT NOT NULL,
+    options TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    at INTEGER NOT NULL
+);
+CREATE INDEX earlier_by_name ON earlier (folded, id);
+CREATE TABLE states (id INTEGER PRIMARY KEY AUTOINCREMENT);
 CREATE TABLE nodes (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, view INTEGER NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    view INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    state INTEGER NOT NULL,
     UNIQUE (view, name)
 );
+CREATE INDEX nodes_by_state ON nodes (state);
 CREATE TABLE runs (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     node INTEGER NOT NULL,

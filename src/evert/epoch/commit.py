@@ -11,7 +11,7 @@ from evert.epoch.receipt import Receipt
 from evert.errors import Conflict, Fenced
 from evert.log import holds
 from evert.log.files import Files, let_go, to_garbage
-from evert.views import changes
+from evert.views import changes, states
 from evert.views.definition import Definition, by_id, joined, mark, switch
 
 if TYPE_CHECKING:
@@ -41,9 +41,10 @@ def commit(
         to_garbage(tx, outcome.epoch)
     for view in work.views:
         now = by_id(tx, view.id)
-        if now is None or (now.state, now.position) != (view.state, view.position):
+        if now is None or (now.state, now.position, now.held) != (view.state, view.position, view.held):
             raise Conflict(f"the view {view.name} was changed while an epoch ran", view=view.name)
     _check_once(outcome.receipts)
+    states.part(tx, {receipt.node for receipt in outcome.receipts}, {view.id for view in work.views})
     for receipt in outcome.receipts:
         _replace_runs(tx, receipt)
     changed = {}
@@ -55,11 +56,13 @@ def commit(
             for p in receipt.published
         ]
         changed[view.name] = _show(tx, work, view, pieces)
+    if work.joins or work.switches:
+        states.share(tx, work.group)
     tx.run(
         'INSERT INTO epochs ("group", shown, after, upto, at, micros, rows, changed)'
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         work.group,
-        int(work.joins or work.views[0].state == "live"),
+        int((work.joins or work.views[0].state == "live") and not work.views[0].held),
         max(0, work.after),
         work.upto,
         tx.now,

@@ -13,9 +13,10 @@ from evert.epoch.planning import Planning, explained, group_of
 from evert.errors import BadName, Refused
 from evert.log import holds
 from evert.plan.graph import Plan
-from evert.views import bases
+from evert.views import bases, earlier, waiting
 from evert.views import definition as definitions
 from evert.views.definition import Definition, Read
+from evert.views.record import RefreshPolicy
 
 if TYPE_CHECKING:
     from evert.database import Database
@@ -31,7 +32,9 @@ class Wanted:
     group: str | None = None
     history: Duration | None = definitions.DEFAULT_HISTORY
     interval: Duration | None = None
+    refresh: RefreshPolicy = "auto"
     replace: bool = False
+    hold: bool = False
 
     @property
     def text(self) -> str:
@@ -52,19 +55,29 @@ def define(db: Database, planning: Planning, wanted: Wanted) -> Definition:
     """Plan a view and write it down."""
     if not isinstance(wanted.query, str):
         planning.functions[wanted.text] = wanted.query
+    return _define(db, planning, lambda tx: _create(tx, wanted))
+
+
+def go_back(db: Database, planning: Planning, name: str) -> Definition:
+    """Replace a view by the newest of its earlier definitions that is another one than the present."""
+    with db.catalog.read() as tx:
+        view = definitions.find(tx, name)
+        asked = earlier.before(tx, view).asked
+    return _define(db, planning, lambda tx: definitions.put(tx, view.name, *asked, replace=True))
+
+
+def _define(db: Database, planning: Planning, create: Callable[[Transaction], Definition]) -> Definition:
     undone: list[Definition] = []
 
     def look(tx: Transaction) -> None:
-        undone.append(_create(tx, wanted))
+        undone.append(create(tx))
         raise _Rehearsed
 
     with suppress(_Rehearsed):
         db.catalog.write(look)
     view = undone[0]
     if view.columns is not None:
-        if view.state == "absent":
-            db.catalog.write(lambda tx: definitions.go_on(tx, view))
-        return view
+        return db.catalog.write(lambda tx: _again(tx, create))
     plan = planning.plan(replace(view, fingerprint=""))
     with db.catalog.read() as tx:
         upstream = [definitions.find(tx, leaf.name) for leaf in plan.reads if leaf.kind == "view"]
@@ -74,16 +87,27 @@ def define(db: Database, planning: Planning, wanted: Wanted) -> Definition:
     reads = planning.reads(plan)
 
     def work(tx: Transaction) -> Definition:
-        made = _create(tx, wanted)
+        made = create(tx)
         tx.run("INSERT INTO engine VALUES ('shards', ?) ON CONFLICT DO NOTHING", str(db.config.shards))
         if made.columns is None:
             _planned(tx, made, plan, reads, group)
             _hold(tx, made, reads)
+            for read in reads:
+                if read.kind == "view":
+                    waiting.refuse_new_reader(tx, read.id)
         found = definitions.by_id(tx, made.id)
         assert found is not None
         return found
 
     return db.catalog.write(work)
+
+
+def _again(tx: Transaction, create: Callable[[Transaction], Definition]) -> Definition:
+    """A definition that is there already: what it gives up goes, and one whose code was absent goes on."""
+    view = create(tx)
+    if view.state == "absent":
+        definitions.go_on(tx, view)
+    return view
 
 
 def rebuild(tx: Transaction, view: Definition) -> None:
@@ -104,17 +128,15 @@ def renew(db: Database, planning: Planning, view: Definition) -> None:
 
     def work(tx: Transaction) -> None:
         now = definitions.by_id(tx, view.id)
-        if (
-            now is None
-            or now.fingerprint != view.fingerprint
-            or definitions.replacement_of(tx, view) is not None
-        ):
+        if now is None or now.fingerprint != view.fingerprint:
             return
         if now.state == "building" or not now.current:
             definitions.restart(tx, now)
             made = now
         else:
             _stop_for_rebuild(tx, now)
+            if definitions.replacement_of(tx, now) is not None:
+                return
             made = definitions.twin(tx, now)
         _planned(tx, made, plan, now.reads, now.group)
         _hold(tx, made, now.reads)
@@ -124,14 +146,14 @@ def renew(db: Database, planning: Planning, view: Definition) -> None:
 
 def _stop_for_rebuild(tx: Transaction, view: Definition) -> None:
     """Neither a view nor what reads it goes on with rows of an old plan."""
-    waiting = [view]
-    while waiting:
-        one = waiting.pop()
+    readers = [view]
+    while readers:
+        one = readers.pop()
         if one.current and one.state in ("live", "resuming"):
             message = f"what {view.name} reads has changed; it is being rebuilt from the log"
             error = {"error": "rebuilding", "message": message, "epoch": one.position}
             definitions.mark(tx, one.id, "stopped", error=error)
-        waiting += definitions.readers_of(tx, "view", one.id)
+        readers += definitions.readers_of(tx, "view", one.id)
 
 
 def _planned(tx: Transaction, view: Definition, plan: Plan, reads: Sequence[Read], group: str) -> None:
@@ -186,7 +208,9 @@ def _create(tx: Transaction, wanted: Wanted) -> Definition:
         group=wanted.group,
         history=wanted.history,
         interval=wanted.interval,
+        refresh=wanted.refresh,
         replace=wanted.replace,
+        hold=wanted.hold,
     )
 
 
@@ -197,27 +221,14 @@ def _check_readers(
     old = definitions.by_id(tx, view.replaces or 0)
     if old is None:
         return
-    waiting, seen = list(upstream), set()
-    while waiting:
-        below = waiting.pop()
+    below_it, seen = list(upstream), set()
+    while below_it:
+        below = below_it.pop()
         if below.id == old.id:
             raise Refused(f"the view {view.name} would read itself", view=view.name)
         for read in below.reads:
             if read.kind == "view" and read.id not in seen:
                 seen.add(read.id)
                 found = definitions.by_id(tx, read.id)
-                waiting += [] if found is None else [found]
-    readers = sorted({r.name for r in definitions.readers_of(tx, "view", old.id) if r.id != view.id})
-    if readers and group != old.group:
-        raise Refused(
-            f"the view {view.name} cannot move from the group {old.group} to {group} while"
-            f" {', '.join(readers)} reads it",
-            hint=f"drop {readers[0]}, replace {view.name}, and define {readers[0]} again",
-            view=view.name,
-        )
-    if readers and (old.columns is None or not old.columns.equals(plan.columns)):
-        raise Refused(
-            f"the view {view.name} cannot change its columns while {', '.join(readers)} reads it",
-            hint=f"drop {readers[0]}, replace {view.name}, and define {readers[0]} again",
-            view=view.name,
-        )
+                below_it += [] if found is None else [found]
+    waiting.refuse_other_columns(tx, old, view.id, plan.columns, group)

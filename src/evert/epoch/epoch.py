@@ -140,7 +140,7 @@ class Epochs:
         else:
             with self._db.catalog.read() as tx:
                 parts = numbers(tx)
-        ids = [number for part in parts for number in part.nodes.values()]
+        ids = sorted({number for part in parts for number in part.nodes.values()})
         stored: dict[int, dict[int, dict[str, list[Stored]]]] = {
             shard: {number: {} for number in ids} for shard in range(self.shards)
         }

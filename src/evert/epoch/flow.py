@@ -14,8 +14,7 @@ import pyarrow as pa
 from evert.delta import Operator
 from evert.epoch.inputs import source_schema
 from evert.plan.graph import Chain, Leaf, Plan
-
-OUTPUT = "output"
+from evert.views.states import OUTPUT
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ class Flow:
 
 
 def joined(parts: Sequence[Part], also: Set[str] = frozenset()) -> Flow:
-    """One flow of several views, each after the views it reads.
+    """One flow of several views, each after the views it reads; a node that several have is there once.
 
     Views named in `also` feed their readers as leaves too: what replaces them differs from what was there.
     """
@@ -146,6 +145,9 @@ def joined(parts: Sequence[Part], also: Set[str] = frozenset()) -> Flow:
         for node in part.plan.nodes:
             last = node is part.plan.nodes[-1]
             number = part.nodes[OUTPUT if last else node.id]
+            if f"n{number}" in levels:  # of a view before this one, which has the same node
+                sources[node.id] = [f"n{number}"]
+                continue
             steps = tuple(
                 Step(source, port, chain)
                 for port, chains in enumerate(node.ports)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from evert.epoch import spark as on_spark
 from evert.epoch.worker import wide_table
-from evert.log.topic import DELETED, OFFSET, POSITION
+from evert.log.topic import DELETED, INGESTED_AT, OFFSET, POSITION
 from evert.plan.graph import Leaf
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def topic_delta(db: Database, leaf: Leaf, after: int, upto: int) -> pa.Table:
     """The events of a topic in `(after, upto]` as a delta."""
     names = leaf.schema.names
     extra = [field.name for field in _CHANGE] if leaf.kind == "table" else []
-    batches = [b.rows for b in db.log.read([leaf.name], after=after, upto=upto, columns=names)]
+    users = [name for name in names if name != INGESTED_AT]  # which every reader gets
+    batches = [b.rows for b in db.log.read([leaf.name], after=after, upto=upto, columns=users)]
     schema = source_schema(leaf)
     if not batches:
         return weighted(schema.empty_table())

@@ -39,14 +39,19 @@ class Job:
         self.schema = input_schema(flow)
         with catalyst.active():  # any thread may ask for a job
             start = self._scanned() if frame is None else frame
-            self._plan = on_spark.planned(self._levels(start))
+            with catalyst.setting("spark.sql.exchange.reuse", "false"):
+                self._plan = on_spark.planned(self._levels(start))
+        branched = any(step.chain.over for node in flow.nodes for step in node.steps)
+        self._sharing = catalyst.sharing() if branched else _as_it_is
 
     def run(self, folder: str, epoch: str) -> list[Receipt]:
         """Run the job for an epoch whose files are at hand; its receipts."""
         properties = {worker.FOLDER: folder, worker.EPOCH: epoch}
         column = CELL.names.index("blob")
         with self._catalyst.active():
-            blobs = on_spark.execute(self._catalyst.session, self._plan, properties, column=column)
+            blobs = on_spark.execute(
+                self._catalyst.session, self._plan, self._sharing, properties, column=column
+            )
         return [receipt for blob in blobs for receipt in pickle.loads(blob)]
 
     def _scanned(self) -> DataFrame:
@@ -65,20 +70,36 @@ class Job:
                 Edge(f"e{i}", node.id, step.port, node.operator, step.chain.many)
                 for i, (node, step) in enumerate(steps)
             ]
+            if level > 1 and any(step.chain.over for _, step in steps):
+                frame = self._catalyst.stage(frame.repartitionById(self._shards, "shard"))
             frame = self._expressions(frame, [step for _, step in steps], edges)
             frame = self._exchanged(frame, edges)
             frame = self._kernel(frame, level)
         return frame
 
     def _expressions(self, frame: DataFrame, steps: Sequence[Step], edges: Sequence[Edge]) -> DataFrame:
-        """Every chain of the level, in one projection; what only passes through comes with it."""
+        """Every chain of the level, in one projection; what only passes through comes with it.
+
+        Chains with operators of Spark's own in them are branches beside it, which read the same rows.
+        """
         catalyst = self._catalyst
-        columns: list[tuple[str, Any]] = []
+        columns: dict[str, Any] = {}
+        branches = {}
         for step, edge in zip(steps, edges, strict=True):
             row = catalyst.attribute(frame, step.source)
-            columns.append((edge.column, catalyst.guarded(row, step.chain.build(row))))
-        columns += [(name, catalyst.attribute(frame, name)) for name in CELL.names]
-        return catalyst.project(frame, columns)
+            if step.chain.over is None:
+                columns[edge.column] = catalyst.guarded(row, step.chain.build(row))
+            else:
+                branch = catalyst.frame(step.chain.over(catalyst.analysed(frame), row))
+                branches[edge.column] = branch
+                columns[edge.column] = catalyst.null(catalyst.attribute(branch, "row").dataType())
+        columns |= {name: catalyst.attribute(frame, name) for name in CELL.names}
+        every = catalyst.project(frame, list(columns.items()))
+        nothing = {name: catalyst.null(term.dataType()) for name, term in columns.items()}
+        for name, branch in branches.items():
+            only = nothing | {name: catalyst.attribute(branch, "row")}
+            every = every.unionAll(catalyst.project(branch, list(only.items())))
+        return every
 
     def _exchanged(self, frame: DataFrame, edges: Sequence[Edge]) -> DataFrame:
         pack = partial(worker.pack, edges=tuple(edges), shards=self._shards, bits=self._bits)
@@ -102,6 +123,10 @@ class Job:
         schema = None if level == flow.depth else worker.wide_schema(sources)
         kernel = partial(worker.kernel, members=members, level=level, schema=schema)
         return frame.mapInArrow(kernel, on_spark.struct_type(CELL if schema is None else schema))
+
+
+def _as_it_is(plan: Any) -> Any:
+    return plan
 
 
 def input_schema(flow: Flow) -> pa.Schema:

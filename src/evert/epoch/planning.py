@@ -12,14 +12,15 @@ import pyarrow as pa
 
 from evert.catalog import Transaction
 from evert.epoch import spark as on_spark
-from evert.epoch.flow import OUTPUT
 from evert.errors import Absent, Conflict, Refused
 from evert.log.names import folded
 from evert.log.topic import Topic
 from evert.plan.graph import Plan
 from evert.version import __version__
 from evert.views import definition as definitions
+from evert.views import states
 from evert.views.definition import DEFAULT_GROUP, Definition, Read
+from evert.views.states import OUTPUT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -71,7 +72,7 @@ class Planning:
         versions = tuple(r.id if r.kind == "view" else self._versions.get(r.id) for r in view.reads)
         with self._alone:
             known = self._plans.get((view.id, versions))
-            if known is None or (view.fingerprint and known.fingerprint != view.fingerprint):
+            if known is None or known.fingerprint != view.fingerprint:  # a refused view had the same number
                 known = self._make(view)
                 self._plans[view.id, versions] = known
             return known
@@ -90,7 +91,7 @@ class Planning:
         """The plan of a query that is not a view."""
         with self._alone:
             self._register(None)
-            return self.planner.plan(query, key=None, name="the query")
+            return self.planner.plan(query)
 
     def query(self, view: Definition) -> str | Callable[[SparkSession], DataFrame]:
         """What is run: the SQL text, or the function."""
@@ -116,7 +117,8 @@ class Planning:
 
     def _make(self, view: Definition) -> Plan:
         self._register(view)
-        return self.planner.plan(self.query(view), key=view.options.key, name=view.name)
+        options = view.options
+        return self.planner.plan(self.query(view), key=options.key, refresh=options.refresh)
 
     def _register(self, view: Definition | None) -> None:
         """Tell the planner what there is to read, as a view sees it."""
@@ -168,19 +170,15 @@ def _imported(view: Definition) -> Callable[..., Any]:
 
 
 def nodes_of(tx: Transaction, view: Definition, plan: Plan) -> dict[str, int]:
-    """The numbers of a view's nodes in the catalog, given at the first time."""
+    """The numbers of the states of a view's nodes, given at the first time."""
     if definitions.by_id(tx, view.id) is None:
         raise Conflict(f"the view {view.name} was dropped", view=view.name)
-    known = dict(tx.all("SELECT name, id FROM nodes WHERE view = ?", view.id))
-    wanted = (
-        {OUTPUT: "output"}
-        if plan.recomputes
-        else {n.id: n.kind for n in plan.nodes[:-1]} | {OUTPUT: "output"}
-    )
-    for name, kind in wanted.items():
+    known = states.of_view(tx, view.id)
+    for node in plan.nodes:
+        name = OUTPUT if node is plan.output else node.id
         if name not in known:
-            tx.run("INSERT INTO nodes (view, name, kind) VALUES (?, ?, ?)", view.id, name, kind)
-    return dict(tx.all("SELECT name, id FROM nodes WHERE view = ?", view.id))
+            states.add(tx, view.id, name, node.kind, node.fingerprint)
+    return states.of_view(tx, view.id)
 
 
 def group_of(view: Definition, plan: Plan, upstream: Iterable[Definition]) -> str:

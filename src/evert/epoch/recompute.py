@@ -14,6 +14,8 @@ import pyarrow as pa
 from evert.epoch import spark as on_spark
 from evert.errors import BadQuery, Expired
 from evert.log import holds
+from evert.plan import ties
+from evert.plan.catalyst import Catalyst
 from evert.views import bases, changes
 from evert.views.definition import Definition, find
 from evert.views.reader import repeated
@@ -56,7 +58,7 @@ def answer(
     """
     session = on_spark.beside(planning.catalyst.session)
     _register(db, planning, session, view, plan, upto, from_log, forgets)
-    return _run(planning, session, view)
+    return _run(planning, session, view, plan)
 
 
 def _register(
@@ -124,11 +126,16 @@ def kept(db: Database, name: str, position: int) -> pa.Table:
     return repeated(changes.consolidated(view.feed, entries, view.schema), view.schema)
 
 
-def _run(planning: Planning, session: SparkSession, view: Definition) -> DataFrame:
+def _run(planning: Planning, session: SparkSession, view: Definition, plan: Plan) -> DataFrame:
     from pyspark.errors import PySparkException
 
     query = planning.query(view)
     try:
-        return session.sql(query) if isinstance(query, str) else query(session)
+        frame = session.sql(query) if isinstance(query, str) else query(session)
+        if not any(node.kind in ties.KINDS for node in plan.nodes):
+            return frame
+        catalyst = Catalyst(session)
+        with catalyst.active():
+            return catalyst.frame(ties.settled(catalyst, catalyst.optimise(catalyst.analysed(frame))))
     except PySparkException as error:
         raise BadQuery(f"the view {view.name} failed: {error}", view=view.name) from error

@@ -3,19 +3,20 @@
     old  ──────────────F
     new  ··· built ····F ══ the group's next epoch ══> F'   (published: new(F') - old(F))
 
-What the views that read it are told is the same: the difference at F, and what the new one changes after it.
+What the views that read it are told is the same: the difference at F, and what the new one changes after it. A
+replacement that is held goes on beside the old one, in epochs of its own, until it is let in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from evert.catalog import Transaction
-from evert.views import changes
+from evert.views import changes, waiting
 from evert.views.definition import Definition, by_id
 
 if TYPE_CHECKING:
@@ -29,6 +30,11 @@ class Switch:
     new: Definition
     old: Definition
     difference: pa.Table | None
+
+
+def one_each(ready: Iterable[Definition]) -> list[Definition]:
+    """Of replacements of the same view, the one that takes its place first: the newest."""
+    return list({view.replaces: view for view in ready}.values())
 
 
 def switches(db: Database, ready: Sequence[Definition]) -> list[Switch]:
@@ -54,12 +60,6 @@ def _difference(
 ) -> pa.Table | None:
     if old.columns is None or not old.columns.equals(new.schema):
         return None
-    from evert.trace import consolidate
-
     arrived = changes.consolidated(new.feed, content, new.schema)
     gone = changes.consolidated(old.feed, before, new.schema)
-    weights = pa.compute.negate(gone.column(changes.WEIGHT))
-    gone = gone.set_column(gone.num_columns - 1, changes.WEIGHT, weights)
-    names = [*(f"c{i}" for i in range(arrived.num_columns - 1)), changes.WEIGHT]
-    both = pa.concat_tables([arrived.rename_columns(names), gone.rename_columns(names)])
-    return consolidate(both).select(names).rename_columns(arrived.schema.names)
+    return waiting.difference(arrived, gone)

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evert.catalog import Lease, acquire, release
-from evert.epoch.define import Wanted, define
+from evert.epoch.define import Wanted, define, go_back
 from evert.epoch.epoch import EpochDone
 from evert.epoch.planning import Planning
 from evert.epoch.prove import Proof, prove
 from evert.epoch.schedule import Scheduler
 from evert.errors import EvertError, Fenced, TimedOut
 from evert.views import definition as definitions
+from evert.views import states
 from evert.views.definition import Definition
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ OnEpoch = Callable[[EpochDone], None]
 
 @dataclass(frozen=True)
 class Explanation:
-    """How a query is kept up to date: its nodes, and why it is recomputed if it is."""
+    """How a query is kept up to date: its nodes, and why it, or a node of it, is recomputed if it is."""
 
     view: str
     recomputes: str | None
@@ -60,13 +61,25 @@ class Runner:
         """Plan a view and write it down; it is built by the next refresh or run."""
         return define(self._db, self.planning, wanted)
 
+    def go_back(self, name: str) -> Definition:
+        """Plan what a view was before, as a replacement; it is built by the next refresh or run."""
+        return go_back(self._db, self.planning, name)
+
     def explain(self, query: str | Callable[[Any], Any]) -> Explanation:
         """The plan of a view by its name, or of a query that could be one."""
         with self._db.catalog.read() as tx:
             view = definitions.lookup(tx, query) if isinstance(query, str) else None
         plan = self.planning.tried(query) if view is None else self.planning.plan(view)
+        shared: dict[str, list[str]] = {}
+        if view is not None:
+            with self._db.catalog.read() as tx:
+                shared = states.shared_with(tx, view.id)
+        lines = []
+        for line in plan.explain:
+            others = shared.get(line.node or "", [])
+            lines.append(f"{line}, shared with {', '.join(others)}" if others else str(line))
         name = "" if view is None else view.name
-        return Explanation(name, plan.recomputes, plan.key, tuple(str(line) for line in plan.explain))
+        return Explanation(name, plan.reads_all_again, plan.key, tuple(lines))
 
     def prove(self, name: str | None) -> list[Proof]:
         """Compare a view, or all that have rows, with plain Spark SQL over the log."""
@@ -189,6 +202,6 @@ def _settled(view: Definition, position: int) -> bool:
     """Whether nothing more can be done for a view to reach a position."""
     if view.state in ("stopped", "absent"):
         return True
-    if not view.current:
+    if not view.current and not view.held:
         return False
     return view.state == "live" and view.position >= position

@@ -97,17 +97,26 @@ class Scheduler:
 
     def _step_group(self, group: str, lease: Lease) -> list[EpochDone]:
         done = []
-        live = self._in_state(group, "live")
+        live, _ = self._live(group)
         if live and (work := self._forward(live)) is not None:
             done += self._run(work, lease)
         for state in ("live", "resuming", "building"):
             for together in _by_position(self._in_state(group, state)):
-                live = self._in_state(group, "live")
-                if state == "live" and not _left_behind(together[0], live):
+                live, held = self._live(group)
+                if together[0] in held:
+                    work = self._beside(together[0], live)
+                elif state != "live" or _left_behind(together[0], live):
+                    work = self._catch_up(together, [view for view in live if view not in together])
+                else:
                     continue
-                if (work := self._catch_up(together, live)) is not None:
+                if work is not None:
                     done += self._run(work, lease)
         return done
+
+    def _live(self, group: str) -> tuple[list[Definition], list[Definition]]:
+        """The live views of a group, and the replacements that are live and wait."""
+        live = self._in_state(group, "live")
+        return [view for view in live if not view.held], [view for view in live if view.held]
 
     def _in_state(self, group: str, state: definitions.State) -> list[Definition]:
         return [view for view in self._views() if view.group == group and view.state == state]
@@ -115,7 +124,7 @@ class Scheduler:
     def _forward(self, live: Sequence[Definition]) -> Work | None:
         """The next epoch of live views: up to the head, or to where the views stand that they read."""
         position = max(view.position for view in live)
-        ready = [view for view in live if not view.current and view.position == position]
+        ready = replacing.one_each(view for view in live if not view.current and view.position == position)
         changing = tuple(replacing.switches(self._db, ready))
         gone = {change.old.id for change in changing}
         views = tuple(v for v in live if v.id not in gone and (v.current or v in ready))
@@ -128,6 +137,18 @@ class Scheduler:
         if not self._outside(views):  # those outside have answers where they stand, and not at every position
             upto = self._cut(views, upto)
         return Work(views, upto, switches=changing, forgets=forgets)
+
+    def _beside(self, view: Definition, live: Sequence[Definition]) -> Work | None:
+        """The next epoch of a replacement that waits: to where its group stands."""
+        forgets = self._forgotten([view], view.position)
+        if forgets and self._db.position <= view.position:
+            self._db.log.append(Commit(()))
+        upto = min([self._limit([view]), *(other.position for other in live)])
+        if upto <= view.position or self._too_early([view], upto):
+            return None
+        if not live and not self._outside([view]):
+            upto = self._cut([view], upto)
+        return Work((view,), upto, forgets=forgets)
 
     def must_forget(self, views: Sequence[Definition]) -> bool:
         """Whether there are events that live views have to take back."""
@@ -150,9 +171,11 @@ class Scheduler:
 
     def _catch_up(self, views: Sequence[Definition], live: Sequence[Definition]) -> Work | None:
         """The next epoch of views that are behind; they join when they reach the live ones."""
-        frontiers = {view.position for view in live}
+        frontiers = {view.position for view in live if view.current} or {view.position for view in live}
         limit = self._limit(views)
         upto = min([*frontiers, limit])
+        if views[0].state == "live" and upto <= views[0].position:
+            return None
         if limit < upto or any(self._unready(view) for view in views) or self._too_early(views, upto):
             return None
         work = Work(tuple(views), upto)

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
@@ -123,7 +123,9 @@ def planned(frame: DataFrame) -> Any:
     return frame._jdf.queryExecution().executedPlan()
 
 
-def execute(spark: SparkSession, plan: Any, properties: dict[str, str], *, column: int) -> list[bytes]:
+def execute(
+    spark: SparkSession, plan: Any, prepared: Callable[[Any], Any], properties: dict[str, str], *, column: int
+) -> list[bytes]:
     """Run a physical plan once more, with local properties for its tasks; one binary column of its rows."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
@@ -132,9 +134,9 @@ def execute(spark: SparkSession, plan: Any, properties: dict[str, str], *, colum
         spark.sparkContext.setLocalProperty(name, value)
     try:
         with Catalyst.quietly():
-            rows = plan.clone().executeCollect()
+            rows = prepared(plan.clone()).executeCollect()
     except (Py4JJavaError, PySparkException) as error:
-        raise _failure(error) from error
+        raise failure(error) from error
     return [bytes(rows[i].getBinary(column)) for i in range(len(rows))]
 
 
@@ -146,7 +148,7 @@ class Damaged(JobFailed):
     """A job found a run that is not what was written."""
 
 
-def _failure(error: Any) -> JobFailed:
+def failure(error: Any) -> JobFailed:
     """What went wrong, without the stages and stack traces around it."""
     failure = getattr(error, "java_exception", None)
     if failure is None:
@@ -193,7 +195,7 @@ def latest(frame: DataFrame, topic: Topic) -> DataFrame:
     """A table's present rows, from its changes."""
     from pyspark.sql import functions as f
 
-    names = topic.schema.names
+    names = [*topic.schema.names, INGESTED_AT]
     values = f.struct(*(f.col(quoted(name)) for name in names), f.col(DELETED))
     order = f.struct(f.col(POSITION), f.col(OFFSET))
     last = frame.groupBy(*(quoted(name) for name in topic.key)).agg(f.max_by(values, order).alias("row"))

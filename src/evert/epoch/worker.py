@@ -113,7 +113,7 @@ def kernel(
         for member in members:
             for piece in work.apply(member, cells.pop(member.node, {})):
                 if schema is not None and member.source is not None:
-                    yield from _wide(piece, member.source, schema)
+                    yield from _wide(piece, member.source, schema, shard)
     receipts = work.receipts
     if schema is None:
         for cell in passing:
@@ -215,13 +215,14 @@ def _unwrapped(column: pa.Array, many: bool) -> pa.Table | None:
     return pa.Table.from_batches([pa.RecordBatch.from_struct_array(column)])
 
 
-def _wide(delta: pa.Table, source: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _wide(delta: pa.Table, source: str, schema: pa.Schema, shard: int = 0) -> Iterator[pa.RecordBatch]:
     """A delta as rows of the wide schema, in batches that are not too large."""
     kind = schema.field(source).type
     for batch in delta.combine_chunks().to_batches(max_chunksize=MOST_ROWS):
         columns = [batch.column(field.name).cast(field.type) for field in kind]
         struct = pa.StructArray.from_arrays(columns, fields=list(kind))
-        yield _widened(pa.RecordBatch.from_arrays([struct], names=[source]), schema)
+        here = pa.repeat(pa.scalar(shard, pa.int32()), batch.num_rows)
+        yield _widened(pa.RecordBatch.from_arrays([struct, here], names=[source, "shard"]), schema)
 
 
 def _widened(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

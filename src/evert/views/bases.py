@@ -23,7 +23,7 @@ from evert.errors import Corrupt
 from evert.log import holds, retention
 from evert.log.embedded import EmbeddedLog
 from evert.log.files import Files, sync
-from evert.log.topic import Topic
+from evert.log.topic import INGESTED_AT, Topic
 from evert.trace import WEIGHT, consolidate
 from evert.views import definition as definitions
 
@@ -118,10 +118,12 @@ def read(files: Files, base: Base, columns: pa.Schema) -> pa.Table:
 def _gathered(log: EmbeddedLog, topic: Topic, columns: Sequence[str], after: int, upto: int) -> pa.Table:
     """The events of a range as a multiset, batch by batch."""
     names = [f"c{i}" for i in range(len(columns))]
-    kinds = [topic.schema.arrow.field(name).type for name in columns]
+    readable = topic.readable(None)
+    kinds = [readable.field(name).type for name in columns]
+    users = [name for name in columns if name != INGESTED_AT]
     schema = pa.schema([*zip(names, kinds, strict=True), (WEIGHT, pa.int64())])
     held: list[pa.Table] = [schema.empty_table()]
-    for batch in log.read([topic.name], after=after, upto=upto, columns=list(columns)):
+    for batch in log.read([topic.name], after=after, upto=upto, columns=users):
         rows = pa.Table.from_batches([batch.rows]).select(list(columns)).rename_columns(names)
         weights = pa.repeat(pa.scalar(1, pa.int64()), batch.rows.num_rows)
         held.append(rows.append_column(WEIGHT, weights).cast(schema))
@@ -153,4 +155,4 @@ def _used(tx: Transaction, topic: Topic, views: Sequence[int]) -> list[str]:
         for read in found.reads if found is not None else ():
             if read.kind != "view" and read.id == topic.id:
                 used |= set(topic.schema.names if read.columns is None else read.columns)
-    return [name for name in topic.schema.names if name in used]
+    return [name for name in (*topic.schema.names, INGESTED_AT) if name in used]

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 
@@ -22,7 +22,8 @@ from evert.log import holds
 from evert.log.files import let_go
 from evert.log.names import check_name, folded
 from evert.log.topic import Topic
-from evert.views.record import COLUMNS, NOWHERE, Definition, Kind, Options, Read, State, parsed
+from evert.views import earlier, states
+from evert.views.record import COLUMNS, NOWHERE, Definition, Kind, Options, Read, RefreshPolicy, State, parsed
 
 DEFAULT_GROUP = "default"
 DEFAULT_HISTORY: Duration = "7 days"
@@ -38,11 +39,25 @@ def create(
     group: str | None = None,
     history: Duration | None = DEFAULT_HISTORY,
     interval: Duration | None = None,
+    refresh: RefreshPolicy = "auto",
     replace: bool = False,
+    hold: bool = False,
 ) -> Definition:
     """Define a view. The same definition again is fine; another one is refused, or with `replace` built beside."""
+    if hold and not replace:
+        raise BadOption("only a replacement can be held", hint="say replace=True too")
     name = check_name(name, "view")
-    options = _options(key, group, history, interval)
+    options = _options(key, group, history, interval, refresh)
+    return put(tx, name, kind, query, options, replace=replace, hold=hold)
+
+
+def put(
+    tx: Transaction, name: str, kind: Kind, query: str, options: Options, *, replace: bool, hold: bool = False
+) -> Definition:
+    """Define a view by options that are checked. With `hold` a replacement waits when it is built.
+
+    A view has at most one replacement that somebody asked for, and beside it one by itself.
+    """
     taken = tx.one("SELECT name, kind FROM topics WHERE folded = ?", folded(name))
     if taken:
         raise TopicExists(
@@ -60,9 +75,11 @@ def create(
             view=there.name,
         )
     wanted = (kind, query, options)
-    if _asked(there) == wanted:
-        if replace:
-            _abandon_replacements(tx, there)
+    beside = replacements_of(tx, there)
+    if there.asked == wanted:
+        for other in beside:
+            if replace and not other.held and other.asked != wanted:
+                _remove(tx, other)
         return there
     if not replace:
         what = "query" if (there.kind, there.query) != (kind, query) else "options"
@@ -71,11 +88,14 @@ def create(
             hint="replace it with replace=True: the new one is built beside it and then takes its place",
             view=name,
         )
-    building = replacement_of(tx, there)
-    if building and _asked(building) == wanted:
-        return building
-    _abandon_replacements(tx, there)
-    return _insert(tx, name, None, there.id, kind, query, options)
+    for other in beside:
+        if other.asked == wanted:
+            tx.run("UPDATE views SET held = ? WHERE id = ?", int(hold), other.id)
+            return by_id(tx, other.id) or other
+    for other in beside:
+        if not hold or other.asked != there.asked:
+            _remove(tx, other)
+    return _insert(tx, name, None, there.id, kind, query, options, hold)
 
 
 def find(tx: Transaction, name: str) -> Definition:
@@ -106,10 +126,15 @@ def all(tx: Transaction) -> list[Definition]:
     return [parsed(row) for row in tx.all(f"SELECT {COLUMNS} FROM views ORDER BY id")]
 
 
+def replacements_of(tx: Transaction, view: Definition) -> list[Definition]:
+    """The replacements of a view that are being built or wait."""
+    rows = tx.all(f"SELECT {COLUMNS} FROM views WHERE replaces = ? ORDER BY id", view.id)
+    return [parsed(row) for row in rows]
+
+
 def replacement_of(tx: Transaction, view: Definition) -> Definition | None:
-    """The replacement that is being built for a view, if there is one."""
-    row = tx.one(f"SELECT {COLUMNS} FROM views WHERE replaces = ? ORDER BY id DESC LIMIT 1", view.id)
-    return None if row is None else parsed(row)
+    """The replacement that takes the place of a view by itself as soon as it is built, if there is one."""
+    return next((other for other in replacements_of(tx, view) if not other.held), None)
 
 
 def readers_of(tx: Transaction, kind: str, number: int) -> list[Definition]:
@@ -256,7 +281,7 @@ def twin(tx: Transaction, view: Definition) -> Definition:
 def restart(tx: Transaction, view: Definition) -> None:
     """Build a view that has never been shown from the beginning again."""
     _remove_feed(tx, view.feed)
-    _remove_state(tx, view.id)
+    states.remove(tx, view.id)
     mark(tx, view.id, "building", position=NOWHERE)
 
 
@@ -273,6 +298,9 @@ def switch(tx: Transaction, view: int, position: int) -> Definition:
     old = by_id(tx, new.replaces)
     feed, begins = new.feed, position
     if old is not None:
+        _settle_others(tx, old, new)
+        if old.asked != new.asked:
+            earlier.keep(tx, old, position)
         if old.columns is not None and new.columns is not None and old.columns.equals(new.columns):
             _remove_feed(tx, new.feed)
             feed, begins = old.feed, old.options.begins
@@ -282,8 +310,8 @@ def switch(tx: Transaction, view: int, position: int) -> Definition:
         _remove(tx, old, keep_feed=feed)
     options = replace(new.options, since=position, begins=begins)
     tx.run(
-        "UPDATE views SET folded = ?, replaces = NULL, feed = ?, options = ?, state = 'live', position = ?, at = ?,"
-        " error = NULL WHERE id = ?",
+        "UPDATE views SET folded = ?, replaces = NULL, held = 0, feed = ?, options = ?, state = 'live',"
+        " position = ?, at = ?, error = NULL WHERE id = ?",
         folded(new.name),
         feed,
         options.text,
@@ -296,13 +324,17 @@ def switch(tx: Transaction, view: int, position: int) -> Definition:
 
 
 def drop(tx: Transaction, name: str) -> Definition:
-    """Remove a view with its rows, its history and its state; refused while another view reads it."""
+    """Remove a view with its rows, its history, its state and its earlier definitions; refused while another view
+    reads it.
+    """
     view = find(tx, name)
     others = [r for r in readers_of(tx, "view", view.id) if r.replaces != view.id]
     if others:
         refuse_if_read(tx, "view", view.id, f"the view {view.name}", "dropped")
-    _abandon_replacements(tx, view)
+    for other in replacements_of(tx, view):
+        _remove(tx, other)
     _remove(tx, view)
+    earlier.forget(tx, view.name)
     return view
 
 
@@ -322,25 +354,23 @@ def unknown(name: str, names: Sequence[str]) -> UnknownView:
     return UnknownView(f"there is no view {name!r}", hint=hint)
 
 
-def _abandon_replacements(tx: Transaction, view: Definition) -> None:
-    for (number,) in tx.all("SELECT id FROM views WHERE replaces = ?", view.id):
-        abandon(tx, number)
+def _settle_others(tx: Transaction, old: Definition, new: Definition) -> None:
+    """Other replacements of a view that is replaced: of a view by itself they go on to replace it, else they go."""
+    for other in replacements_of(tx, old):
+        if other.id == new.id:
+            continue
+        if old.asked == new.asked:
+            tx.run("UPDATE views SET replaces = ? WHERE id = ?", new.id, other.id)
+        else:
+            _remove(tx, other)
 
 
 def _remove(tx: Transaction, view: Definition, keep_feed: int | None = None) -> None:
     if view.feed != keep_feed:
         _remove_feed(tx, view.feed)
-    _remove_state(tx, view.id)
+    states.remove(tx, view.id)
     holds.release(tx, view.id)
     tx.run("DELETE FROM views WHERE id = ?", view.id)
-
-
-def _remove_state(tx: Transaction, view: int) -> None:
-    nodes = "SELECT id FROM nodes WHERE view = ?"
-    files = [file for (file,) in tx.all(f"SELECT DISTINCT file FROM runs WHERE node IN ({nodes})", view)]
-    tx.run(f"DELETE FROM runs WHERE node IN ({nodes})", view)
-    tx.run("DELETE FROM nodes WHERE view = ?", view)
-    let_go(tx, files)
 
 
 def _remove_feed(tx: Transaction, feed: int) -> None:
@@ -365,11 +395,12 @@ def _insert(
     kind: Kind,
     query: str,
     options: Options,
+    held: bool = False,
 ) -> Definition:
     tx.run(
         'INSERT INTO views (name, folded, replaces, feed, kind, query, options, "group", reads, columns, key,'
-        " explanation, recomputes, fingerprint, state, position, at, error, created)"
-        " VALUES (?, ?, ?, 0, ?, ?, ?, ?, '[]', NULL, NULL, '', NULL, '', 'building', ?, ?, NULL, ?)",
+        " explanation, recomputes, fingerprint, state, position, at, error, created, held)"
+        " VALUES (?, ?, ?, 0, ?, ?, ?, ?, '[]', NULL, NULL, '', NULL, '', 'building', ?, ?, NULL, ?, ?)",
         name,
         folded_name,
         replaces,
@@ -380,6 +411,7 @@ def _insert(
         NOWHERE,
         tx.now,
         tx.now,
+        int(held),
     )
     (number,) = tx.one("SELECT max(id) FROM views") or (0,)
     tx.run("UPDATE views SET feed = id WHERE id = ?", number)
@@ -389,19 +421,21 @@ def _insert(
 
 
 def _options(
-    key: str | Sequence[str] | None, group: str | None, history: Duration | None, interval: Duration | None
+    key: str | Sequence[str] | None,
+    group: str | None,
+    history: Duration | None,
+    interval: Duration | None,
+    refresh: RefreshPolicy,
 ) -> Options:
     columns = (key,) if isinstance(key, str) else None if key is None else tuple(key)
     if columns is not None and (not columns or any(not isinstance(name, str) for name in columns)):
         raise BadOption(f"key names one or more columns, not {key!r}", hint='key="id" or key=("shop", "id")')
+    if refresh not in get_args(RefreshPolicy):
+        raise BadOption(f"there is no refresh policy {refresh!r}", hint='"auto", "strict" or "full"')
     return Options(
         history=None if history is None else microseconds(history),
         interval=None if interval is None else microseconds(interval),
         key=columns,
         group=None if group is None else check_name(group, "group"),
+        refresh=refresh,
     )
-
-
-def _asked(view: Definition) -> tuple[Kind, str, Options]:
-    """What the user said, without what became of it."""
-    return view.kind, view.query, replace(view.options, since=NOWHERE, begins=NOWHERE)

@@ -34,7 +34,7 @@ STOPPED = ("stopped", "resuming")
 
 _RUNS = (
     "SELECT r.shard, r.id, r.file, r.start, r.bytes, r.rows, r.checksum FROM nodes n"
-    " JOIN runs r ON r.node = n.id WHERE n.view = ? AND n.name = ? AND r.trace = ?"
+    " JOIN runs r ON r.node = n.state WHERE n.view = ? AND n.name = ? AND r.trace = ?"
 )
 
 
@@ -94,7 +94,7 @@ class Reader:
 
     def open(self, names: Sequence[str]) -> list[Opened]:
         """The views as they are in one and the same commit."""
-        return self._open(lambda tx: [look(tx, readable(tx, name)) for name in names])
+        return self.opened(lambda tx: [look(tx, readable(tx, name)) for name in names])
 
     def get(self, name: str, key: Sequence[Any]) -> list[dict[str, Any]]:
         """The rows of a key, through the runs of the one shard that may have it."""
@@ -108,7 +108,7 @@ class Reader:
             hashes = hash_rows(needles, 1, self._bits)
             return [look(tx, view, int(hashes[0] % np.uint64(shards(tx))))]
 
-        (opened,) = self._open(at_key)
+        (opened,) = self.opened(at_key)
         view = opened.seen.view
         if opened.instead is not None:
             return rows_of_key(view, opened.instead, key)
@@ -145,7 +145,8 @@ class Reader:
         )
         return changes.consolidated(view.feed, entries, view.schema)
 
-    def _open(self, look: Callable[[Transaction], list[Seen]]) -> list[Opened]:
+    def opened(self, look: Callable[[Transaction], list[Seen]]) -> list[Opened]:
+        """What `look` finds in one commit; it is called again if a run is gone that it has found."""
         damaged: set[int] = set()
         while True:
             with self.catalog.read() as tx:

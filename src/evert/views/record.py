@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal
 
 import pyarrow as pa
 
 Kind = Literal["sql", "function"]
+RefreshPolicy = Literal["auto", "strict", "full"]
 State = Literal["building", "resuming", "live", "stopped", "absent"]
 
 NOWHERE = -1
@@ -17,7 +18,7 @@ NOWHERE = -1
 
 COLUMNS = (
     'id, name, folded, replaces, feed, kind, query, options, "group", reads, columns, key, explanation,'
-    " recomputes, fingerprint, state, position, at, error, created"
+    " recomputes, fingerprint, state, position, at, error, created, held"
 )
 
 
@@ -30,6 +31,7 @@ class Options:
     key: tuple[str, ...] | None = None
     group: str | None = None
     """The group that was asked for."""
+    refresh: RefreshPolicy = "auto"
     since: int = NOWHERE
     """The position at which the view joined its group the last time: from then on their frontiers are its own."""
     begins: int = NOWHERE
@@ -85,6 +87,13 @@ class Definition:
     at: int
     error: dict[str, Any] | None = field(hash=False)
     created: int
+    held: bool = False
+    """Whether it is a replacement that waits until it is told to take its place."""
+
+    @property
+    def asked(self) -> tuple[Kind, str, Options]:
+        """What the user said, without what became of it."""
+        return self.kind, self.query, replace(self.options, since=NOWHERE, begins=NOWHERE)
 
     @property
     def current(self) -> bool:
@@ -101,7 +110,7 @@ class Definition:
 def parsed(row: tuple[Any, ...]) -> Definition:
     """A definition from the columns `COLUMNS`."""
     (number, name, folded_name, replaces, feed, kind, query, options, group, reads, columns, key) = row[:12]
-    (explanation, recomputes, fingerprint, state, position, at, error, created) = row[12:]
+    (explanation, recomputes, fingerprint, state, position, at, error, created, held) = row[12:]
     return Definition(
         id=number,
         name=name,
@@ -123,6 +132,7 @@ def parsed(row: tuple[Any, ...]) -> Definition:
         at=at,
         error=None if error is None else json.loads(error),
         created=created,
+        held=bool(held),
     )
 
 

@@ -36,7 +36,9 @@ class ViewStatus:
     error: dict[str, Any] | None
     recomputes: str | None
     replacing: bool = False
-    """Whether this is a replacement under construction, which has no name yet."""
+    """Whether this is a replacement, which has no name yet."""
+    held: bool = False
+    """Whether it is a replacement that waits until it is told to take its place."""
 
 
 def statuses(views: Reader) -> list[ViewStatus]:
@@ -100,7 +102,8 @@ def unseen(tx: Transaction, topics: Iterable[int], position: int) -> tuple[int, 
 def _status(tx: Transaction, view: Definition, known: Mapping[int, Definition], head: int) -> ViewStatus:
     events, oldest = unseen(tx, topics_of(view, known), max(view.position, 0))
     (size,) = tx.one(
-        "SELECT coalesce(sum(r.bytes), 0) FROM nodes n JOIN runs r ON r.node = n.id WHERE n.view = ?", view.id
+        "SELECT coalesce(sum(r.bytes), 0) FROM nodes n JOIN runs r ON r.node = n.state WHERE n.view = ?",
+        view.id,
     ) or (0,)
     epoch = tx.one(
         'SELECT micros FROM epochs WHERE "group" = ? AND upto = ? ORDER BY id DESC LIMIT 1',
@@ -127,4 +130,5 @@ def _status(tx: Transaction, view: Definition, known: Mapping[int, Definition], 
         error=view.error,
         recomputes=view.recomputes,
         replacing=not view.current,
+        held=view.held,
     )

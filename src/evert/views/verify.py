@@ -22,7 +22,7 @@ def verify(catalog: Catalog, folder: Path, *, deep: bool = False) -> list[Proble
 def _runs(catalog: Catalog, folder: Path, deep: bool) -> Iterator[Problem]:
     sql = (
         "SELECT v.name, r.id, r.file, r.start, r.bytes, r.rows, r.checksum"
-        " FROM views v JOIN nodes n ON n.view = v.id JOIN runs r ON r.node = n.id ORDER BY r.id"
+        " FROM views v JOIN nodes n ON n.view = v.id JOIN runs r ON r.node = n.state ORDER BY r.id"
     )
     with catalog.read() as tx:
         found = [(name, Stored(*run)) for name, *run in tx.all(sql)]

@@ -37,13 +37,18 @@ class Past:
         self.name = view.name
         self.position = position
 
-    def _content(self) -> pa.Table:
+    @property
+    def schema(self) -> pa.Schema:
+        return self._view.schema
+
+    def weighted(self) -> pa.Table:
+        """Every row once, with its weight as the last column."""
         if self._weighted is None:
             self._weighted = self._load()
         return self._weighted
 
     def arrow(self) -> pa.Table:
-        return reader.repeated(self._content(), self._view.schema)
+        return reader.repeated(self.weighted(), self._view.schema)
 
     def rows(self) -> list[dict[str, Any]]:
         return reader.listed(self.arrow())
@@ -52,10 +57,10 @@ class Past:
         return self.arrow().to_pandas()
 
     def count(self) -> int:
-        return reader.total(self._content())
+        return reader.total(self.weighted())
 
     def get(self, *key: Any) -> dict[str, Any] | None:
-        return _single(reader.rows_of_key(self._view, self._content(), key))
+        return _single(reader.rows_of_key(self._view, self.weighted(), key))
 
     def answer(self) -> Answer:
         return Answer(self.position, self.arrow())
