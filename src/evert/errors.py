@@ -1,9 +1,10 @@
 """Every error that Evert raises on purpose.
 
     EvertError
-    ├── NotFound ──── NotADatabase, UnknownTopic, UnknownView, UnknownColumn, NotReady, Absent
-    ├── Refused ───── BadName, BadSchema, BadRow, BadOption, BadStatement, BadQuery, TopicExists,
-    │                 SchemaChangeRefused, UnknownRelation, Unsupported
+    ├── NotFound ──── NotADatabase, UnknownTopic, UnknownView, UnknownColumn, NotReady, Absent,
+    │                 NoReplacement, NothingEarlier
+    ├── Refused ───── BadName, BadSchema, BadRow, BadOption, BadStatement, BadQuery, NotTranslated,
+    │                 TooManyRows, TopicExists, SchemaChangeRefused, UnknownRelation, Unsupported
     ├── Conflict ──── RequestReused, RequestForgotten
     ├── Fenced
     ├── Expired
@@ -78,6 +79,18 @@ class Absent(NotFound):
     code = "absent"
 
 
+class NoReplacement(NotFound):
+    """The view has no replacement that is being built or waits."""
+
+    code = "no_replacement"
+
+
+class NothingEarlier(NotFound):
+    """The view has no earlier definition to go back to."""
+
+    code = "nothing_earlier"
+
+
 class UnknownColumn(NotFound):
     """The topic has no column of this name."""
 
@@ -122,9 +135,21 @@ class UnknownRelation(Refused):
 
 
 class BadQuery(Refused):
-    """The query cannot be a view: Spark cannot read it, or its answer would not depend on the log alone."""
+    """The query cannot be read, or fails on the data; or it cannot be a view: it depends on more than the log."""
 
     code = "bad_query"
+
+
+class NotTranslated(BadQuery):
+    """The query uses something that has no tested equal in the embedded engine, and no Spark runs to take it."""
+
+    code = "not_translated"
+
+
+class TooManyRows(Refused):
+    """The answer has more rows than are allowed."""
+
+    code = "too_many_rows"
 
 
 class BadStatement(Refused):

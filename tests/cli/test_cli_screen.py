@@ -88,6 +88,13 @@ def test_a_view_that_is_built_shows_how_far_it_is():
     assert shown(replace(building, position=-1))["position"] is None
     assert trouble(building) is None
     assert shown(replace(building, replacing=True))["view"] == "revenue (new)"
+    waiting = replace(LIVE, replacing=True, held=True)
+    assert board([waiting])[-1].startswith("revenue (new) waits: `evert view compare revenue`")
+    stopped = replace(waiting, state="stopped", error={"message": "overflow"})
+    assert (
+        trouble(stopped)
+        == f"revenue (new) stopped at position {LIVE.position}: overflow; `evert view abandon revenue`"
+    )
 
 
 def test_no_views_say_what_to_do():

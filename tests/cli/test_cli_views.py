@@ -139,6 +139,36 @@ def test_a_view_is_replaced_and_dropped(shop: Shell) -> None:
     assert shop.lines("views") == []
 
 
+def test_a_replacement_is_held_compared_and_let_in_and_the_way_back_is_kept(shop: Shell) -> None:
+    new = "SELECT country, sum(amount) AS revenue FROM orders JOIN customers ON customer = customers.id"
+    held = f"CREATE OR REPLACE MATERIALIZED VIEW revenue HOLD AS {new} WHERE amount > 10 GROUP BY country"
+    assert "HOLD" in shop.error("view", "compare", "revenue", code=3)["hint"]
+    assert shop.error("view", "rollback", "revenue", code=3)["error"] == "nothing_earlier"
+    assert "waits for `evert view switch revenue`" in shop.run("sql", held).stdout
+    assert shop.error("view", "compare", "revenue", code=3)["error"] == "not_ready"
+    shop.run("run", "--once")
+    assert ["amount > 10" in line["query"] for line in shop.lines("views")] == [False, True]
+    shown = shop.run("views")
+    assert shown.stdout.splitlines()[2].startswith("revenue (new)  live")
+    assert "revenue (new) waits: `evert view compare revenue`" in shown.stderr
+    (found,) = shop.lines("view", "compare", "revenue")
+    assert (found["position"], found["added"], found["removed"], found["same"]) == (2, 0, 1, 1)
+    assert found["rows"] == [{"country": "DE", "revenue": "5.00", "_weight": -1}]
+    compared = shop.run("view", "compare", "Revenue", "--most", 1)
+    assert compared.stdout.splitlines()[1].split() == ["-", "DE", "5.00"]
+    assert "0 rows only in the new one, 1 only in the old one, 1 in both" in compared.stderr
+    shop.run("view", "switch", "revenue")
+    shop.run("run", "--once")
+    assert by_country(shop.lines("view", "show", "revenue")) == {"CH": "19.90"}
+    (earlier,) = shop.lines("view", "earlier", "revenue")
+    assert (earlier["position"], earlier["kind"], earlier["query"][:14]) == (3, "sql", "SELECT country")
+    shop.run("view", "rollback", "revenue")
+    shop.run("view", "abandon", "revenue")
+    assert shop.error("view", "abandon", "revenue", code=3)["error"] == "no_replacement"
+    shop.run("view", "earlier", "revenue", "--forget")
+    assert shop.run("view", "earlier", "revenue").stderr == "nothing earlier is kept of revenue\n"
+
+
 def test_an_error_in_a_query_names_the_line_of_the_file(shop: Shell) -> None:
     text = (
         "SHOW VIEWS;\n\nCREATE MATERIALIZED VIEW bad AS\n  SELECT id,\n    sum(amuont) AS n\n  FROM orders;\n"

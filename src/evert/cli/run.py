@@ -64,7 +64,7 @@ def _once(db: Database, quiet: bool) -> None:
     states = db.status()
     if not quiet:
         show_status(states)
-    stopped = [one.name for one in states if one.state == "stopped"]
+    stopped = [one.name for one in states if one.state == "stopped" and not one.held]
     if stopped:
         raise Stopped(
             f"{', '.join(stopped)} stopped and {'is' if len(stopped) == 1 else 'are'} behind",

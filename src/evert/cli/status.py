@@ -56,7 +56,9 @@ def shown(one: ViewStatus) -> dict[str, Any]:
 
 
 def note(one: ViewStatus) -> str | None:
-    """What the table has no room for: how far a view is built, or why it has stopped."""
+    """What the table has no room for: how far a view is built, why it has stopped, or that it waits."""
+    if one.held and one.state == "live":
+        return f"{called(one)} waits: `evert view compare {one.name}`, then `evert view switch {one.name}`"
     return progress(one) if one.state in ("building", "resuming") else trouble(one)
 
 
@@ -85,9 +87,11 @@ def bar(share: float, width: int) -> str:
 def trouble(one: ViewStatus) -> str | None:
     """Why a view does not go on, and what to do; None if it does."""
     if one.state == "stopped":
-        return f"{one.name} stopped at position {one.position}: {reason(one.error)}; `evert view resume {one.name}`"
+        then = "abandon" if one.replacing else "resume"
+        said = f"{called(one)} stopped at position {one.position}: {reason(one.error)}"
+        return f"{said}; `evert view {then} {one.name}`"
     if one.state == "absent":
-        return f"{one.name} is not kept: its code is not here. {reason(one.error)}".rstrip()
+        return f"{called(one)} is not kept: its code is not here. {reason(one.error)}".rstrip()
     return None
 
 

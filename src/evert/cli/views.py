@@ -15,13 +15,14 @@ from evert.cli.output import Sheet, answer, listing
 from evert.cli.status import called, note
 from evert.cli.values import dumps, rows_of
 from evert.database import Database
-from evert.errors import BadOption, NotReady, Stopped
+from evert.errors import BadOption, NoReplacement, NotReady, Stopped
 from evert.log.names import folded
 from evert.schema.from_arrow import type_from_arrow
 from evert.schema.rows import from_values
 from evert.schema.schema import Schema
 from evert.schema.types import Column
-from evert.views.definition import unknown
+from evert.views import definition as definitions
+from evert.views.definition import Definition, unknown
 
 if TYPE_CHECKING:
     from evert.views import View
@@ -52,9 +53,11 @@ def views() -> None:
     Example: evert views
     """
     with session().open() as db:
-        handles = db.views
         states = db.status()
-        found = [_listed(one, handles[one.name]) for one in states if one.name in handles]
+        with db.catalog.read() as tx:
+            known = {(one.name, not one.current, one.held): one for one in definitions.all(tx)}
+        pairs = [(one, known.get((one.name, one.replacing, one.held))) for one in states]
+        found = [_listed(one, view) for one, view in pairs if view is not None]
     listing(found, _SHOWN, empty="there are no views yet; make one with `evert sql`")
     if not session().json:
         for line in filter(None, map(note, states)):
@@ -63,7 +66,7 @@ def views() -> None:
 
 @click.group(cls=Group)
 def view() -> None:
-    """Show the rows of a view, drop it, or let a stopped one go on.
+    """Show the rows of a view, drop it, let a stopped one go on, and see to its replacement.
 
     Example: evert view show revenue
     """
@@ -163,6 +166,9 @@ def hints_for_commands() -> Iterator[None]:
     except NotReady as error:
         error.hint = "build it with `evert run --once`, or keep all views up to date with `evert run`"
         raise
+    except NoReplacement as error:
+        error.hint = 'make one that waits with `evert sql "CREATE OR REPLACE MATERIALIZED VIEW … HOLD AS …"`'
+        raise
     except Stopped as error:
         name, position = error.details.get("view"), error.details.get("position")
         error.hint = (
@@ -172,7 +178,7 @@ def hints_for_commands() -> Iterator[None]:
         raise
 
 
-def _listed(one: ViewStatus, handle: View) -> dict[str, Any]:
+def _listed(one: ViewStatus, handle: Definition) -> dict[str, Any]:
     if session().json:
         return {
             **asdict(one),

@@ -56,7 +56,7 @@ class LogReader:
         self._catalog = catalog
         self._registry = registry
         self._files = files
-        self._segments = segments.Reader(files)
+        self.segments = segments.Reader(files)
 
     def head(self) -> Position:
         return self.state()[1]
@@ -100,7 +100,7 @@ class LogReader:
         Compaction may have replaced a row before `upto` by one after it. An `exact` cut cannot be had then; one
         that may be made `later` moves to the head; an `open` one will be read on from by the caller.
         """
-        chain = _Chain(topic.name)
+        chain = Chain(topic.name)
         cursor = after
         missing: str | None = None
         removed: Removed | None = None
@@ -114,11 +114,11 @@ class LogReader:
                     if cursor == 0:
                         chain.begin(tx, topic)
                     step = self._next(tx, topic, cursor, upto)
-                file = self._segments.open(topic, step.segment) if step.segment else None
+                file = self.segments.open(topic, step.segment) if step.segment else None
             except FileNotFoundError as error:
                 gone = step.segment.file if step.segment else str(error.filename)
                 if missing == gone:
-                    raise _missing(topic, cursor, gone) from None
+                    raise missing_file(topic, cursor, gone) from None
                 missing = gone
                 continue
             if step.segment:
@@ -141,7 +141,7 @@ class LogReader:
         while True:
             step = self._next(tx, topic, cursor, 2**62)
             if step.segment:
-                file = self._segments.open(topic, step.segment)
+                file = self.segments.open(topic, step.segment)
                 yield from self._segment(topic, step.segment, file, cursor, 2**62, columns)
                 cursor = step.segment.last
             elif step.entries:
@@ -219,7 +219,7 @@ class LogReader:
             yield Batch(topic.name, first, last, finish(topic, written, rows, stamps, columns))
 
 
-def _missing(topic: Topic, cursor: Position, path: str) -> Corrupt:
+def missing_file(topic: Topic, cursor: Position, path: str) -> Corrupt:
     name = Path(path).name
     return Corrupt(
         f"the file {name} of {topic.name} is missing; it holds the rows after position {cursor}",
@@ -348,7 +348,7 @@ def merge(streams: list[Iterator[Batch]]) -> Iterator[Batch]:
         heads[mine] = Batch(batch.topic, int(positions[cut]), batch.last, batch.rows.slice(cut))
 
 
-class _Chain:
+class Chain:
     """Offsets have no gaps: what is missing between two pieces of the log is noticed.
 
     A piece may begin before the end of the one before it: sealing has put rows that were read already and

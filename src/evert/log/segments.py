@@ -123,15 +123,24 @@ class Reader:
         self._verified: set[str] = set()
 
     def open(self, topic: Topic, segment: Segment) -> pq.ParquetFile:
-        path = self._files.path(segment.file)
+        path = self._verify(topic, segment)
         try:
-            if segment.file not in self._verified:
-                if path.stat().st_size != segment.bytes or checksum_of(path) != segment.file_checksum:
-                    raise damaged(topic, segment, "it does not match its checksum")
-                self._verified.add(segment.file)
             return pq.ParquetFile(path, memory_map=True, page_checksum_verification=True)
         except pa.ArrowException as error:
             raise damaged(topic, segment, str(error)) from error
+
+    def mapped(self, topic: Topic, segment: Segment) -> pa.Buffer:
+        """The file in memory, which stays readable when its name is gone."""
+        with pa.memory_map(str(self._verify(topic, segment))) as source:
+            return source.read_buffer()
+
+    def _verify(self, topic: Topic, segment: Segment) -> Path:
+        path = self._files.path(segment.file)
+        if segment.file not in self._verified:
+            if path.stat().st_size != segment.bytes or checksum_of(path) != segment.file_checksum:
+                raise damaged(topic, segment, "it does not match its checksum")
+            self._verified.add(segment.file)
+        return path
 
 
 def tables(
