@@ -41,10 +41,11 @@ MAY_IMPORT = {
     "delta": {"schema", "trace"},
     "plan": {"delta", "schema", "trace"},
     "views": {"log", "schema", "trace"},
-    "epoch": {"delta", "log", "plan", "schema", "trace", "views", "database"},
+    "ask": {"epoch", "log", "plan", "schema", "views"},
+    "epoch": {"ask", "delta", "log", "plan", "schema", "trace", "views", "database"},
     "testing": {"log", "schema"},
 }
-NO_SPARK = {"catalog", "schema", "log", "trace", "delta", "views"}
+NO_SPARK = {"ask", "catalog", "schema", "log", "trace", "delta", "views"}
 
 
 def modules():
