@@ -6,6 +6,7 @@ Views that are not incremental are made this way, and every view is proved by it
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -135,7 +136,8 @@ def _run(planning: Planning, session: SparkSession, view: Definition, plan: Plan
         if not any(node.kind in ties.KINDS for node in plan.nodes):
             return frame
         catalyst = Catalyst(session)
-        with catalyst.active():
+        with catalyst.active(), suppress(ties.Open):
             return catalyst.frame(ties.settled(catalyst, catalyst.optimise(catalyst.analysed(frame))))
+        return frame
     except PySparkException as error:
         raise BadQuery(f"the view {view.name} failed: {error}", view=view.name) from error

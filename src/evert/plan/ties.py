@@ -19,8 +19,12 @@ KINDS = {"top", "swap"}
 """The kinds of nodes whose results ties can change."""
 
 
+class Open(Exception):
+    """Spark planned a limit of a lateral subquery in a way that it takes from nobody else: ties stay open."""
+
+
 def settled(catalyst: Catalyst, plan: Any) -> Any:
-    """The optimised plan with nothing left open."""
+    """The optimised plan with nothing left open; raises Open where that cannot be."""
     children = [settled(catalyst, child) for child in catalyst.items(plan.children())]
     if children:
         plan = plan.withNewChildren(catalyst.sequence(children))
@@ -28,7 +32,7 @@ def settled(catalyst: Catalyst, plan: Any) -> Any:
     if name in LIMITS:
         return _ordered(catalyst, plan)
     if name == "Window" and not catalyst.items(plan.orderSpec()) and below_sort(catalyst, children[0]):
-        return plan.withNewChildren(catalyst.sequence([catalyst.in_one(_ordered(catalyst, children[0]))]))
+        raise Open
     if name == "Window" or (name == "Aggregate" and not calls.are_kept(catalyst, plan)):
         return plan.withNewChildren(catalyst.sequence([catalyst.in_order(children[0])]))
     return plan
