@@ -60,7 +60,7 @@ def kept(spark, tmp_path_factory):
 def test_a_view_is_what_spark_makes_of_the_same_events(spark, kept, name):
     tables = dict(kept.tables)
     if name == "q12":
-        written = [batch.rows for batch in kept.db.topic("bid").read()]
+        written = list(kept.db.topic("bid").read())
         tables["bid"] = pa.Table.from_batches(written).select([*tables["bid"].column_names, "_ingested_at"])
     query = nexmark.QUERIES[name]
     expected = Oracle(spark, {table: tables[table] for table in query.reads}).answer(query.sql)

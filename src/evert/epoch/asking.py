@@ -38,7 +38,7 @@ def answer(
     db: Database, sql: str, tree: exp.Expression, at: int | None, deadline: Deadline, max_rows: int
 ) -> Answer | None:
     """The answer of a Spark session that runs in this process; None if none does."""
-    running = _running()
+    running = Catalyst.running()
     if running is None:
         return None
     catalogued = Catalogued(db)
@@ -51,15 +51,6 @@ def answer(
     positions = {found.name: _register(db, session, found, seen) for found in catalogued.found}
     rows = _rows(session, sql, catalogued, deadline, max_rows)
     return Answer(seen.position, positions, "spark", "spark", rows)
-
-
-def _running() -> SparkSession | None:
-    from pyspark.sql import SparkSession
-
-    there = SparkSession.getActiveSession() or SparkSession._instantiatedSession
-    if there is None or not hasattr(there, "_jsparkSession") or there.sparkContext._jsc.sc().isStopped():
-        return None
-    return there
 
 
 def _refuse(session: SparkSession, sql: str, catalogued: Catalogued) -> None:

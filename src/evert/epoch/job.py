@@ -40,7 +40,7 @@ class Job:
         with catalyst.active():  # any thread may ask for a job
             start = self._scanned() if frame is None else frame
             with catalyst.setting("spark.sql.exchange.reuse", "false"):
-                self._plan = on_spark.planned(self._levels(start))
+                self._plan = catalyst.physical(self._levels(start))
         branched = any(step.chain.over for node in flow.nodes for step in node.steps)
         self._sharing = catalyst.sharing() if branched else _as_it_is
 

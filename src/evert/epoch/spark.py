@@ -57,8 +57,8 @@ def session(master: str = Config.spark_master, **settings: str) -> SparkSession:
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise NotFound("views need PySpark", hint="pip install 'evert[spark]'") from error
-    there = SparkSession.getActiveSession() or SparkSession._instantiatedSession
-    if there is not None and not there.sparkContext._jsc.sc().isStopped():
+    there = Catalyst.running()
+    if there is not None:
         own = beside(there)
         for name, value in settings.items():
             own.conf.set(name, value)
@@ -118,26 +118,16 @@ def carried(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_nullable(True) for field in carried])
 
 
-def planned(frame: DataFrame) -> Any:
-    """The physical plan of a DataFrame."""
-    return frame._jdf.queryExecution().executedPlan()
-
-
 def execute(
     spark: SparkSession, plan: Any, prepared: Callable[[Any], Any], properties: dict[str, str], *, column: int
 ) -> list[bytes]:
     """Run a physical plan once more, with local properties for its tasks; one binary column of its rows."""
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
     for name, value in properties.items():
         spark.sparkContext.setLocalProperty(name, value)
     try:
-        with Catalyst.quietly():
-            rows = prepared(plan.clone()).executeCollect()
-    except (Py4JJavaError, PySparkException) as error:
+        return Catalyst.executed(plan, prepared, column=column)
+    except Catalyst.job_errors() as error:
         raise failure(error) from error
-    return [bytes(rows[i].getBinary(column)) for i in range(len(rows))]
 
 
 class JobFailed(Exception):
@@ -149,14 +139,8 @@ class Damaged(JobFailed):
 
 
 def failure(error: Any) -> JobFailed:
-    """What went wrong, without the stages and stack traces around it."""
-    failure = getattr(error, "java_exception", None)
-    if failure is None:
-        text = str(error)
-    else:
-        while failure.getCause() is not None:
-            failure = failure.getCause()
-        text = str(failure.getMessage() or failure.toString())
+    """What went wrong, in one sentence."""
+    text = Catalyst.reason(error)
     found = re.search(r"^(?:[\w.]*\.)?(DataError|Corrupt): (.*)$", text, re.MULTILINE)
     if found is None:
         return JobFailed(text)

@@ -275,6 +275,46 @@ class Catalyst(Expressions):
         return self.when(self.is_not_null(attribute), term)
 
     @staticmethod
+    def running() -> SparkSession | None:
+        """The Spark that this process has, if it has one that goes on."""
+        from pyspark.sql import SparkSession
+
+        there = SparkSession.getActiveSession() or SparkSession._instantiatedSession
+        if there is None or not hasattr(there, "_jsparkSession"):
+            return None
+        return None if there.sparkContext._jsc.sc().isStopped() else there
+
+    @staticmethod
+    def physical(frame: DataFrame) -> Any:
+        """The physical plan of a DataFrame."""
+        return frame._jdf.queryExecution().executedPlan()
+
+    @classmethod
+    def executed(cls, plan: Any, prepared: Callable[[Any], Any], *, column: int) -> list[bytes]:
+        """Run a copy of a physical plan; one binary column of its rows."""
+        with cls.quietly():
+            rows = prepared(plan.clone()).executeCollect()
+        return [bytes(rows[i].getBinary(column)) for i in range(len(rows))]
+
+    @staticmethod
+    def job_errors() -> tuple[type[Exception], ...]:
+        """What a job that fails raises."""
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
+        return Py4JJavaError, PySparkException
+
+    @staticmethod
+    def reason(error: Any) -> str:
+        """What a job's error says at its core, without the stages and stack traces around it."""
+        failure = getattr(error, "java_exception", None)
+        if failure is None:
+            return str(error)
+        while failure.getCause() is not None:
+            failure = failure.getCause()
+        return str(failure.getMessage() or failure.toString())
+
+    @staticmethod
     def query_errors() -> tuple[type[Exception], ...]:
         """What Spark raises for a query that it cannot read."""
         from pyspark.errors import AnalysisException, ParseException

@@ -119,7 +119,8 @@ class Planner:
             with spark_words(names):
                 return self.catalyst.analysed(run(query, self.catalyst.session))
         except BadQuery as error:
-            if STAMP.name not in str(error) or "UNRESOLVED" not in str(error.details.get("condition")):
+            named = not isinstance(query, str) or STAMP.name in query.lower()
+            if not named or "UNRESOLVED" not in str(error.details.get("condition")):
                 raise
         topics = [one for one in self._relations.values() if one.leaf.kind in ("stream", "table")]
         plain = {one.leaf.id: self._relations[one.leaf.id] for one in topics}
