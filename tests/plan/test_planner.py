@@ -50,7 +50,7 @@ def test_a_node_that_reads_more_than_what_changed_says_so(planner):
     query = """select id, max(r) over () as m from
         (select id, rank() over (partition by category order by reserve) as r from auction) t"""
     assert str(planner.plan(query)).splitlines() == [
-        "view of id, m [n5]",
+        "view of id, m, key id [n5]",
         "  window max(t.r) [n4, whole]",
         "    window RANK() by auction.category [n2, per key]",
         "      upsert by id [n0]",
