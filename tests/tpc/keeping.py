@@ -6,9 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import pytest
 from pyspark.errors import ArithmeticException
 from tests.oracle import Oracle, assert_same
 from tests.tpc.source import Data
@@ -67,9 +65,3 @@ def build(folder: Path, data: Data, keys: Mapping[str, str], *, seed: int) -> Ke
             kept.refused[name] = error
     kept.db.refresh()
     return kept
-
-
-def excused(names: list[str], recomputed: set[str]) -> list[Any]:
-    """Parameters of a test, those that are still recomputed with leave to fail; and they must."""
-    mark = pytest.mark.xfail(strict=True, raises=AssertionError, reason="not incremental yet")
-    return [pytest.param(name, marks=mark if name in recomputed else ()) for name in names]

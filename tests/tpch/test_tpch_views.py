@@ -6,12 +6,9 @@ import pytest
 from tests.missing import skip_unless
 from tests.oracle import Oracle
 from tests.tpc import source
-from tests.tpc.keeping import build, excused
+from tests.tpc.keeping import build
 
 pytestmark = pytest.mark.timeout(900)
-
-RECOMPUTED: set[str] = set()
-"""Queries that are still recomputed; one that is no longer fails here until it is taken out."""
 
 SCALE = 0.002
 ROUNDS = 2
@@ -68,7 +65,7 @@ def test_a_view_is_what_spark_makes_of_the_present_rows(kept, oracle, name):
     assert any(value is not None for row in kept.db.views[name].rows() for value in row.values())
 
 
-@pytest.mark.parametrize("name", excused(QUERIES, RECOMPUTED))
+@pytest.mark.parametrize("name", QUERIES)
 def test_a_view_is_not_recomputed(kept, name):
     assert kept.db.explain(name).recomputes is None
 

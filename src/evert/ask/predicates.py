@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -30,13 +31,14 @@ COMPARISONS = {
 _PREDICATES = (*COMPARISONS, exp.Is, exp.In, exp.Between, exp.Like, exp.Not, exp.And, exp.Or)
 
 
-class Predicates:
+class Predicates(ABC):
     """The part of `Expressions` that translates conditions."""
 
     queries: Translation
 
+    @abstractmethod
     def __call__(self, node: exp.Expression) -> Term:
-        raise NotImplementedError
+        """The translation of any expression."""
 
     def condition(self, node: exp.Expression, what: str) -> Term:
         return calls.boolean(self(node), what)

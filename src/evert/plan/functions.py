@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
+from pickle import PicklingError
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -56,5 +57,5 @@ def _pickled(value: Any) -> Any:
 
     try:
         return CloudPickleSerializer().dumps(value)
-    except Exception:
+    except (PicklingError, TypeError):  # what a module holds beside the function, such as a lock
         return type(value).__qualname__
