@@ -38,7 +38,7 @@ select * from range(1000000);
 select a.id, count(*) as n from (select id, make_ym_interval(category) as m from auction) a group by a.id,
 a.m;
 
--- a scalar subquery in an aggregate that Spark computes
+-- a scalar subquery inside an operator that Spark runs
 select category, median(reserve - (select min(reserve) from auction)) as m from auction group by category;
 
 -- a scalar subquery in the condition of a join that is no inner join

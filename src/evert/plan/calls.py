@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from evert.errors import BadQuery
 from evert.plan import ranking, subqueries
+from evert.plan.expressions import name_of, unnamed
 from evert.plan.fingerprints import plain_sql
-from evert.plan.tree import Aggregate, Call, Column, Join, PerKey, Project, Recompute, Shape, Term
+from evert.plan.tree import Aggregate, Call, Column, Join, PerKey, Project, Shape, Term
 from evert.plan.types import kind_of
 
 if TYPE_CHECKING:
@@ -29,12 +31,12 @@ def read(reader: Reader, plan: Any) -> Shape:
             reader, plan, [key for key, merged in zip(grouping, merges, strict=True) if not merged]
         )
     made = [_call(reader, call) for call in calls]
-    keys, made, child = _without_subqueries(reader, list(map(_unnamed, grouping)), made, plan)
+    keys, made, child = _without_subqueries(reader, list(map(unnamed, grouping)), made, plan)
     groups = tuple(reader.catalyst.column(named.toAttribute()) for named in grouping)
     columns = (*groups, *(call.result for call in made))
     kept = tuple(column.term for column in columns)
     shape = _distinct(reader, Aggregate(columns, groups, tuple(keys), tuple(made), kept, child))
-    terms, above = subqueries.joined(reader, list(map(_unnamed, results)), shape)
+    terms, above = subqueries.joined(reader, list(map(unnamed, results)), shape)
     shown = tuple(reader.catalyst.column(named.toAttribute()) for named in results)
     return Project(shown, tuple(terms), above)
 
@@ -67,15 +69,17 @@ def are_kept(catalyst: Catalyst, plan: Any) -> bool:
 
 
 def _is_kept(call: Any) -> bool:
-    if call.getClass().getSimpleName() != "AggregateExpression":
-        return False
-    return call.aggregateFunction().getClass().getSimpleName() in _KEPT
+    return name_of(_function(call)) in _KEPT
+
+
+def _function(call: Any) -> Any:
+    return call.aggregateFunction() if name_of(call) == "AggregateExpression" else call
 
 
 def _call(reader: Reader, call: Any) -> Call:
     catalyst = reader.catalyst
     function = call.aggregateFunction()
-    kind = _KEPT[function.getClass().getSimpleName()]
+    kind = _KEPT[name_of(function)]
     where = call.filter().get() if call.filter().isDefined() else None
     arguments = catalyst.items(function.children())
     distinct: Sequence[Term] = ()
@@ -157,22 +161,26 @@ def _fresh(reader: Reader, terms: Sequence[Term]) -> tuple[Column, ...]:
 def _by_group(reader: Reader, plan: Any, grouping: Sequence[Any]) -> Shape:
     """An aggregate that Spark computes, from all rows of each group that changed."""
     catalyst = reader.catalyst
-    if reader.subqueries(catalyst.items(plan.expressions())):
-        raise Recompute("a scalar subquery in an aggregate that Spark computes")
+    calls = catalyst.split_aggregate(plan)[1]
+    in_python = [name_of(_function(call)) == "PythonUDAF" for call in calls]
+    if any(in_python) and not all(in_python):
+        raise BadQuery(
+            "Spark does not compute aggregate functions in Python together with others",
+            hint="compute them in two views, or two subqueries, and join these",
+        )
     columns = reader.columns(plan)
-    terms = [_unnamed(named) for named in grouping]
+    terms = [unnamed(named) for named in grouping]
     grouped = bool(catalyst.items(plan.groupingExpressions()))
     # Without a group there is a row even of nothing, in epochs too that have nothing to do with it.
     also = terms if grouped else [catalyst.literal(0)]
     keys, child = ranking.keyed(reader, also, reader.read(plan.child()), apart=True)
     operator = catalyst.aggregate_also_by(plan, [key.term for key in keys])
-    text = f"aggregate {', '.join(plain_sql(_unnamed(one)) for one in catalyst.items(plan.aggregateExpressions()))}"
+    text = f"aggregate {', '.join(plain_sql(unnamed(one)) for one in catalyst.items(plan.aggregateExpressions()))}"
     if terms:
         text += f" by {', '.join(term.sql() for term in terms)}"
     if not grouped:
         # Of nothing Spark makes one row, unless the aggregate is one in Python, which it does not call then.
-        called = [one.toJSON() for one in catalyst.items(plan.aggregateExpressions())]
-        nothing = None if any("expressions.PythonUDAF" in one for one in called) else plan
+        nothing = None if any(in_python) else plan
         return PerKey(columns, (operator,), (), child, text, groups=(), nothing=nothing)
     groups = [catalyst.column(named.toAttribute()) for named in catalyst.split_aggregate(plan)[0]]
     shape = PerKey((*columns, *keys), (operator,), keys, child, text, groups=tuple(groups))
@@ -181,7 +189,3 @@ def _by_group(reader: Reader, plan: Any, grouping: Sequence[Any]) -> Shape:
 
 def _equal(one: Term, two: Term) -> bool:
     return bool(one.semanticEquals(two))
-
-
-def _unnamed(named: Any) -> Term:
-    return named.child() if named.getClass().getSimpleName() == "Alias" else named

@@ -232,6 +232,14 @@ class Catalyst(Expressions):
         packed = self.alias(self.struct(names, terms), "row")
         return self._plans.Project(self.sequence([packed]), plan), packed.toAttribute()
 
+    def join_on(self, plan: Any, parts: Sequence[Term]) -> Any:
+        """The join with another condition."""
+        condition = self._option.apply(self.both(parts)) if parts else self._none
+        return plan.copy(plan.left(), plan.right(), plan.joinType(), condition, plan.hint())
+
+    def filter(self, condition: Term, plan: Any) -> Any:
+        return self._plans.Filter(condition, plan)
+
     def stage(self, frame: DataFrame) -> DataFrame:
         """The frame with its physical plan fixed, so that nothing of what reads it is pushed down into it."""
         query = frame._jdf.queryExecution()
@@ -252,11 +260,7 @@ class Catalyst(Expressions):
 
     def in_order(self, plan: Any) -> Any:
         """The plan's rows in one partition, ordered by all columns, whatever reads them."""
-        return self.in_one(self.ordered_by_all(plan))
-
-    def in_one(self, plan: Any) -> Any:
-        """The plan's rows in one partition, as they are ordered, whatever reads them."""
-        return self.analysed(self.stage(self.frame(plan).coalesce(1)))
+        return self.analysed(self.stage(self.frame(self.ordered_by_all(plan)).coalesce(1)))
 
     def _has_order(self, java_type: Any) -> bool:
         return bool(self._of.RowOrdering.isOrderable(java_type))

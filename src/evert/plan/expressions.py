@@ -14,6 +14,16 @@ from evert.schema.types import DataType
 CATALYST = "org.apache.spark.sql.catalyst"
 
 
+def name_of(thing: Any) -> str:
+    """The name of the class of a plan's operator, an expression, or a Scala object."""
+    return str(thing.getClass().getSimpleName()).rstrip("$")
+
+
+def unnamed(term: Any) -> Term:
+    """What an alias names; any other term is itself."""
+    return term.child() if name_of(term) == "Alias" else term
+
+
 class Package:
     """The classes of a Java package, each looked up once: every look is a call into the JVM."""
 

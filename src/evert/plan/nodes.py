@@ -12,9 +12,10 @@ import pyarrow as pa
 from evert.delta.upsert import Upsert
 from evert.plan.catalyst import Catalyst
 from evert.plan.chains import Pipe, Through, builder, no_expression, operated, segments
+from evert.plan.expressions import name_of
 from evert.plan.fingerprints import FORMAT, digest, term_text
 from evert.plan.graph import Chain, How, Leaf, Node
-from evert.plan.tree import Term
+from evert.plan.tree import Recompute, Term
 from evert.plan.types import carried, kind_of, kinds_in
 from evert.schema.types import Atom, Column, DataType, Struct
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from evert.delta.operator import Operator
 
 
+_FUNCTION = "PythonUDF", "a function in Python inside another operator"
+_SUBQUERY = "ScalarSubquery", "a scalar subquery inside an operator that Spark runs"
 _PLACE = re.compile(r"\bc(\d+)\b")
 """A column of a source in the text of a term; a user's column may look the same, which does no harm."""
 
@@ -95,7 +98,7 @@ class Nodes:
             term = builder(self.catalyst, part, wanted, kinds)(row)
             if len(texts) == 1:
                 self._used.setdefault(pipe.source, set()).update(map(int, _PLACE.findall(term.sql())))
-            texts.append(term_text(term))
+            texts.append(_checked(term_text(term), _FUNCTION, _SUBQUERY))
             if through is not None:
                 texts.append([through.weighted, self._operators(through)])
                 row = self._row([kind_of(column.term) for column in through.gives])
@@ -113,9 +116,9 @@ class Nodes:
         scope = catalyst.scope(through.takes, fields)
         return [
             [
-                operator.getClass().getSimpleName(),
+                name_of(operator),
                 [
-                    term_text(catalyst.substitute(term, scope))
+                    _checked(term_text(catalyst.substitute(term, scope)), _SUBQUERY)
                     for term in catalyst.items(operator.expressions())
                 ],
             ]
@@ -155,6 +158,14 @@ class Nodes:
         columns = [Column(f"c{place}", kind) for place, kind in enumerate(kinds)]
         row = Struct((*columns, Column("__w", Atom("BIGINT"))))
         return self.catalyst.fresh_column("s", row).term
+
+
+def _checked(text: str, *unable: tuple[str, str]) -> str:
+    """The text of a term; what cannot be evaluated where it stands makes the view recompute."""
+    for name, reason in unable:
+        if f"catalyst.expressions.{name}" in text:
+            raise Recompute(reason)
+    return text
 
 
 def leaf_digest(leaf: Leaf) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from evert.plan import subqueries
+from evert.plan.expressions import name_of
 from evert.plan.fingerprints import plain_sql
 from evert.plan.tree import Column, Filter, Order, PerKey, Project, Recompute, Shape, Term, Top
 from evert.plan.types import kind_of
@@ -34,7 +35,7 @@ def limited(reader: Reader, plan: Any) -> Shape:
     Projections on the way keep rows and their order, so they are as good above.
     """
     steps, projections = [], []
-    while (name := _name(plan)) in (*LIMITS, "Project"):
+    while (name := name_of(plan)) in (*LIMITS, "Project"):
         if name == "Project":
             projections.append(plan)
         else:
@@ -42,13 +43,13 @@ def limited(reader: Reader, plan: Any) -> Shape:
         plan = plan.children().apply(0)
     least, most = 1, None
     for step in reversed(steps):
-        if _name(step) == "Offset":
+        if name_of(step) == "Offset":
             least += _number(step.offsetExpr())
         else:
             end = least + _number(step.limitExpr()) - 1
             most = end if most is None else min(most, end)
     order: tuple[Order, ...] = ()
-    if _name(plan) == "Sort":
+    if name_of(plan) == "Sort":
         order = _order(reader, plan.order())
         plan = plan.child()
     below = reader.read(plan)
@@ -67,10 +68,10 @@ def limited(reader: Reader, plan: Any) -> Shape:
 def filtered(reader: Reader, plan: Any) -> Shape | None:
     """A filter above a rank, as the best rows of each partition; None if it is something else."""
     below = plan.child()
-    if _name(below) != "Window":
+    if name_of(below) != "Window":
         return None
     named = reader.catalyst.items(below.windowExpressions())
-    kind = _RANKS.get(_name(named[0].child().windowFunction())) if len(named) == 1 else None
+    kind = _RANKS.get(name_of(named[0].child().windowFunction())) if len(named) == 1 else None
     source, orders = below.child(), below.orderSpec()
     if not reader.catalyst.items(orders):
         kind = kind if kind == "row_number" else None
@@ -106,11 +107,11 @@ def below_sort(catalyst: Catalyst, plan: Any) -> tuple[Any, Any] | None:
 
     A LIMIT in a correlated subquery becomes a row number, and the ORDER BY may be left somewhere below it.
     """
-    while _name(plan) == "Project" and all(
+    while name_of(plan) == "Project" and all(
         catalyst.attribute_id(term) is not None for term in catalyst.items(plan.projectList())
     ):
         plan = plan.child()
-    return (plan.child(), plan.order()) if _name(plan) == "Sort" else None
+    return (plan.child(), plan.order()) if name_of(plan) == "Sort" else None
 
 
 def window(reader: Reader, plan: Any) -> Shape:
@@ -118,7 +119,7 @@ def window(reader: Reader, plan: Any) -> Shape:
     columns = reader.columns(plan)
     operators = [plan]
     partition = reader.catalyst.items(plan.partitionSpec())
-    while _name(plan.child()) == "Window" and _same(
+    while name_of(plan.child()) == "Window" and _same(
         partition, reader.catalyst.items(plan.child().partitionSpec())
     ):
         plan = plan.child()
@@ -158,8 +159,8 @@ def keyed(
 def _order(reader: Reader, orders: Any) -> tuple[Order, ...]:
     found = []
     for one in reader.catalyst.items(orders):
-        descending = _name(one.direction()) == "Descending"
-        found.append(Order(one.child(), descending, _name(one.nullOrdering()) == "NullsFirst"))
+        descending = name_of(one.direction()) == "Descending"
+        found.append(Order(one.child(), descending, name_of(one.nullOrdering()) == "NullsFirst"))
     return tuple(found)
 
 
@@ -169,13 +170,13 @@ def _words(order: Sequence[Order]) -> str:
 
 def _bounds(term: Term, rank: Column) -> tuple[int, int | None] | None:
     """The least and greatest rank that a comparison lets through."""
-    name = _name(term)
+    name = name_of(term)
     if name not in _TURNED:
         return None
     one, two = term.left(), term.right()
-    if _name(one) == "Literal":
+    if name_of(one) == "Literal":
         one, two, name = two, one, _TURNED[name]
-    if _name(one) != "AttributeReference" or one.exprId().id() != rank.id or _name(two) != "Literal":
+    if name_of(one) != "AttributeReference" or one.exprId().id() != rank.id or name_of(two) != "Literal":
         return None
     number = two.value()
     if not isinstance(number, int):
@@ -194,14 +195,10 @@ def _bounds(term: Term, rank: Column) -> tuple[int, int | None] | None:
 
 
 def _number(term: Term) -> int:
-    if _name(term) != "Literal":
+    if name_of(term) != "Literal":
         raise Recompute("a LIMIT or OFFSET that is no number")
     return int(term.value())
 
 
 def _same(one: Sequence[Term], two: Sequence[Term]) -> bool:
     return len(one) == len(two) and all(a.semanticEquals(b) for a, b in zip(one, two, strict=True))
-
-
-def _name(plan: Any) -> str:
-    return str(plan.getClass().getSimpleName()).rstrip("$")

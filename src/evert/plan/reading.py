@@ -7,6 +7,7 @@ from typing import Any
 
 from evert.plan import calls, ranking, subqueries
 from evert.plan.catalyst import Catalyst
+from evert.plan.expressions import name_of, unnamed
 from evert.plan.fingerprints import plain_sql
 from evert.plan.tree import (
     Column,
@@ -83,7 +84,7 @@ class Reader:
     def read(self, plan: Any = None) -> Shape:
         """The shape of the plan, or of a part of it."""
         plan = self._plan if plan is None else plan
-        name = plan.getClass().getSimpleName().rstrip("$")
+        name = name_of(plan)
         if name in _NO_EFFECT:
             return self.read(plan.children().apply(0))
         if name in self._shapes:
@@ -149,7 +150,7 @@ class Reader:
     def _elements(self, generator: Any, made: tuple[Column, ...]) -> tuple[Term, bool]:
         """The generator as an array, and whether its elements are structs of the columns made."""
         catalyst = self.catalyst
-        kind = generator.getClass().getSimpleName()
+        kind = name_of(generator)
         arguments = self._items(generator.children())
         names = [f"x{i}" for i in range(len(made))]
         if kind in ("Explode", "PosExplode"):
@@ -179,6 +180,8 @@ class Reader:
         kind: JoinKind = "existence" if name.startswith("ExistenceJoin") else _JOINS.get(name, "left")
         condition = plan.condition()
         parts = self.conjuncts(condition.get()) if condition.isDefined() else []
+        if kind == "inner" and self.foreign(parts):
+            return self._tested(plan, parts)
         left, right = self.read(plan.left()), self.read(plan.right())
         terms, wider = subqueries.joined(self, parts, left)
         if wider is not left and kind != "inner":
@@ -210,18 +213,23 @@ class Reader:
         )
         return join if wider is left else self.only(self.columns(plan), join)
 
+    def _tested(self, plan: Any, parts: Sequence[Term]) -> Shape:
+        """An inner join with functions in Python in its condition: they are asked about the pairs of the rest."""
+        asked = [part for part in parts if self.foreign([part])]
+        others = [part for part in parts if not self.foreign([part])]
+        joined = self._join(self.catalyst.join_on(plan, others))
+        condition = self.catalyst.both(asked)
+        operator = self.catalyst.filter(condition, plan)
+        return Foreign(joined.columns, operator, joined, f"filter {plain_sql(condition)}")
+
     def conjuncts(self, term: Term) -> list[Term]:
-        if term.getClass().getSimpleName() != "And":
+        if name_of(term) != "And":
             return [term]
         return self.conjuncts(term.left()) + self.conjuncts(term.right())
 
 
-def unnamed(named: Any) -> Term:
-    return named.child() if named.getClass().getSimpleName() == "Alias" else named
-
-
 def _equality(term: Term, left: Any, right: Any) -> tuple[Term, Term, bool] | None:
-    kind = term.getClass().getSimpleName()
+    kind = name_of(term)
     if kind not in ("EqualTo", "EqualNullSafe"):
         return None
     for one, two in ((term.left(), term.right()), (term.right(), term.left())):
@@ -233,7 +241,7 @@ def _equality(term: Term, left: Any, right: Any) -> tuple[Term, Term, bool] | No
 
 def _unknown_or_equal(term: Term, left: Any, right: Any) -> tuple[Term, Term] | None:
     """The two sides of `a = b OR (a = b) IS NULL`, which is what NOT IN asks that no row fulfils."""
-    if term.getClass().getSimpleName() != "Or" or term.right().getClass().getSimpleName() != "IsNull":
+    if name_of(term) != "Or" or name_of(term.right()) != "IsNull":
         return None
     if not term.right().child().semanticEquals(term.left()):
         return None

@@ -10,6 +10,7 @@ from typing import Any
 
 from evert.errors import BadQuery, UnknownRelation
 from evert.plan.catalyst import ROWLESS, Catalyst
+from evert.plan.expressions import name_of
 
 _CLOCKS = {
     "CurrentBatchTimestamp": "current_timestamp()",
@@ -109,7 +110,7 @@ def check(catalyst: Catalyst, plan: Any, ours: Collection[int]) -> list[int]:
         placeholder = catalyst.relation(leaf)
         if placeholder is not None and placeholder in ours:
             reads.append(placeholder)
-        elif leaf.getClass().getSimpleName().rstrip("$") not in _CONSTANT_LEAVES:
+        elif name_of(leaf) not in _CONSTANT_LEAVES:
             raise BadQuery(
                 f"the query reads {leaf.nodeName()}, which is no topic or view of this database",
                 hint="append that data to a topic and read the topic",

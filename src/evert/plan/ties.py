@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from evert.plan import calls
+from evert.plan.expressions import name_of
 from evert.plan.ranking import LIMITS, below_sort
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def settled(catalyst: Catalyst, plan: Any) -> Any:
     children = [settled(catalyst, child) for child in catalyst.items(plan.children())]
     if children:
         plan = plan.withNewChildren(catalyst.sequence(children))
-    name = plan.getClass().getSimpleName()
+    name = name_of(plan)
     if name in LIMITS:
         return _ordered(catalyst, plan)
     if name == "Window" and not catalyst.items(plan.orderSpec()) and below_sort(catalyst, children[0]):
@@ -40,7 +41,7 @@ def settled(catalyst: Catalyst, plan: Any) -> Any:
 
 def _ordered(catalyst: Catalyst, plan: Any) -> Any:
     """A limit over rows that are ordered by all their columns in the end; projections on the way keep them so."""
-    name = plan.getClass().getSimpleName()
+    name = name_of(plan)
     if name in (*LIMITS, "Project"):
         return plan.withNewChildren(catalyst.sequence([_ordered(catalyst, plan.child())]))
     return catalyst.ordered_by_all(plan)
