@@ -633,6 +633,15 @@ select category, sum(reserve - (select min(reserve) from auction)) as s from auc
 -- scalar subquery around an aggregate: upsert aggregate aggregate aggregate join
 select category, count(distinct seller) + (select count(*) from person) as n from auction group by category;
 
+-- scalar subquery in the condition of an outer join: upsert aggregate join join anti
+select a.id, p.name from auction a left join person p on p.id = a.seller and a.reserve > (select avg(price) from bid);
+
+-- scalar subquery in the condition of a full join: upsert aggregate join join anti join anti
+select a.id, p.name from auction a full join person p on p.id = a.seller and a.reserve > (select avg(price) from bid);
+
+-- scalar subquery in not in: upsert aggregate join existence aggregate join
+select id from auction a where seller + (select count(*) from person) not in (select bidder from bid);
+
 -- scalar subquery in an order: upsert aggregate join top
 select id from auction order by abs(reserve - (select avg(reserve) from auction)), id limit 2;
 

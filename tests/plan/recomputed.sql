@@ -40,6 +40,3 @@ a.m;
 
 -- a scalar subquery inside an operator that Spark runs
 select category, median(reserve - (select min(reserve) from auction)) as m from auction group by category;
-
--- a scalar subquery in the condition of a join that is no inner join
-select a.id, p.name from auction a left join person p on p.id = a.seller and a.reserve > (select avg(price) from bid);

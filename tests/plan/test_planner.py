@@ -7,6 +7,8 @@ import pytest
 from tests.plan import udfs
 from tests.plan.queries import INCREMENTAL, NODES
 
+from evert.errors import BadQuery
+
 
 def kinds(plan):
     return [node.kind for node in plan.nodes]
@@ -28,6 +30,11 @@ def test_a_query_with_functions_in_python_is_kept_like_any_other(planner, query)
     plan = planner.plan(query)
     assert plan.recomputes is None
     assert kept(plan) == udfs.KEPT[query]
+
+
+def test_what_spark_finds_out_only_when_it_optimises_is_refused_in_its_words(planner):
+    with pytest.raises(BadQuery, match="Python UDF in the ON clause of a LEFT OUTER JOIN"):
+        planner.plan(udfs.joined_left_where)
 
 
 def test_a_plan_is_drawn_from_the_output_down(planner):

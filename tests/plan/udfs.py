@@ -51,6 +51,27 @@ def joined_where(spark):
     return spark.table("auction").join(people, (f.col("seller") == f.col("person")) & over)
 
 
+def joined_left_by(spark):
+    people = spark.table("person").withColumnRenamed("id", "person")
+    over = (twice("seller") == twice(f.col("person"))) & (twice("reserve") > 20)
+    return spark.table("auction").join(people, over, "left")
+
+
+def joined_anti_by(spark):
+    people = spark.table("person").select(f.col("id").alias("person"))
+    return spark.table("auction").join(people, twice("seller") == f.col("person") * 2, "anti")
+
+
+def beside_a_subquery(spark):
+    most = spark.table("bid").agg(f.max("price")).scalar()
+    return spark.table("auction").select("id", twice(f.col("reserve") - most).alias("r"), most.alias("most"))
+
+
+def joined_left_where(spark):
+    people = spark.table("person").withColumnRenamed("id", "person")
+    return spark.table("auction").join(people, twice(f.col("reserve") - f.col("person")) > 10, "left")
+
+
 def inside_an_aggregate(spark):
     frame = spark.table("auction").groupBy("category")
     return frame.agg(f.sum(twice("reserve")).alias("s"), f.count_distinct(twice("seller")).alias("n"))
@@ -131,6 +152,9 @@ KEPT = {
     filtered_around: "upsert",
     joined_by: "upsert join",
     joined_where: "upsert join",
+    joined_left_by: "upsert join anti",
+    joined_anti_by: "upsert anti",
+    beside_a_subquery: "upsert aggregate join",
     inside_an_aggregate: "upsert aggregate aggregate aggregate join",
     around_an_aggregate: "upsert aggregate",
     grouped_by: "upsert aggregate",

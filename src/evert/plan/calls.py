@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from evert.errors import BadQuery
-from evert.plan import ranking, subqueries
+from evert.plan import ranking
 from evert.plan.expressions import name_of, unnamed
 from evert.plan.fingerprints import plain_sql
 from evert.plan.tree import Aggregate, Call, Column, Join, PerKey, Project, Shape, Term
@@ -31,24 +31,24 @@ def read(reader: Reader, plan: Any) -> Shape:
             reader, plan, [key for key, merged in zip(grouping, merges, strict=True) if not merged]
         )
     made = [_call(reader, call) for call in calls]
-    keys, made, child = _without_subqueries(reader, list(map(unnamed, grouping)), made, plan)
+    keys, made, child = _over_columns(reader, list(map(unnamed, grouping)), made, plan)
     groups = tuple(reader.catalyst.column(named.toAttribute()) for named in grouping)
     columns = (*groups, *(call.result for call in made))
     kept = tuple(column.term for column in columns)
     shape = _distinct(reader, Aggregate(columns, groups, tuple(keys), tuple(made), kept, child))
-    terms, above = subqueries.joined(reader, list(map(unnamed, results)), shape)
+    terms, above = reader.ready(list(map(unnamed, results)), shape)
     shown = tuple(reader.catalyst.column(named.toAttribute()) for named in results)
     return Project(shown, tuple(terms), above)
 
 
-def _without_subqueries(
+def _over_columns(
     reader: Reader, keys: list[Term], made: list[Call], plan: Any
 ) -> tuple[list[Term], list[Call], Shape]:
-    """Keys and calls with columns of the child in place of subqueries."""
+    """Keys and calls with columns of the child in place of subqueries and functions in Python."""
     parts = [*keys]
     for call in made:
         parts += [term for term in (call.argument, call.filter, *call.distinct) if term is not None]
-    terms, child = subqueries.joined(reader, parts, reader.read(plan.child()))
+    terms, child = reader.ready(parts, reader.read(plan.child()))
     left = iter(terms)
     keys = [next(left) for _ in keys]
     calls = [

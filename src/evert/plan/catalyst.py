@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from evert.errors import Unsupported
 from evert.plan.expressions import CATALYST, Expressions, Package
-from evert.plan.tree import Term
+from evert.plan.tree import Column, Term
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -232,13 +232,10 @@ class Catalyst(Expressions):
         packed = self.alias(self.struct(names, terms), "row")
         return self._plans.Project(self.sequence([packed]), plan), packed.toAttribute()
 
-    def join_on(self, plan: Any, parts: Sequence[Term]) -> Any:
-        """The join with another condition."""
-        condition = self._option.apply(self.both(parts)) if parts else self._none
-        return plan.copy(plan.left(), plan.right(), plan.joinType(), condition, plan.hint())
-
-    def filter(self, condition: Term, plan: Any) -> Any:
-        return self._plans.Filter(condition, plan)
+    def computing(self, columns: Sequence[Column], made: Sequence[tuple[Column, Term]]) -> Any:
+        """An operator that gives these columns of what it is put on, and computes others."""
+        terms = [*(c.term for c in columns), *(self.alias(term, c.name, c) for c, term in made)]
+        return self._plans.Project(self.sequence(terms), self._plans.OneRowRelation())
 
     def stage(self, frame: DataFrame) -> DataFrame:
         """The frame with its physical plan fixed, so that nothing of what reads it is pushed down into it."""

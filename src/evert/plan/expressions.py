@@ -24,6 +24,10 @@ def unnamed(term: Any) -> Term:
     return term.child() if name_of(term) == "Alias" else term
 
 
+def _mentions(term: Term, name: str) -> bool:
+    return f"catalyst.expressions.{name}" in term.toJSON()
+
+
 class Package:
     """The classes of a Java package, each looked up once: every look is a call into the JVM."""
 
@@ -50,6 +54,7 @@ class Expressions:
         self._names = self.module(f"{CATALYST}.expressions.NamedExpression")
         self._literals = self.module(f"{CATALYST}.expressions.Literal")
         self._modes = self.module(f"{CATALYST}.expressions.EvalMode")
+        self._attributes = self.module(f"{CATALYST}.expressions.AttributeSet")
         self._collapse = self.module(f"{CATALYST}.optimizer.CollapseProject")
         self._types: dict[str, Any] = {}
 
@@ -208,22 +213,30 @@ class Expressions:
 
     def foreign(self, terms: Sequence[Term]) -> bool:
         """Whether one of the terms calls a function in Python."""
-        return any("expressions.PythonUDF" in term.toJSON() for term in terms)
-
-    def has_subquery(self, terms: Sequence[Term]) -> bool:
-        return any("expressions.ScalarSubquery" in term.toJSON() for term in terms)
+        return any(_mentions(term, "PythonUDF") for term in terms)
 
     def scalar_subqueries(self, terms: Sequence[Term]) -> list[Term]:
         """The scalar subqueries in these terms, each once."""
+        return self._outermost(terms, "ScalarSubquery", lambda query: True)
+
+    def python_calls(self, terms: Sequence[Term], given: Any) -> list[Term]:
+        """The calls of functions in Python in these terms that need no other attributes, each once."""
+        return self._outermost(terms, "PythonUDF", lambda call: call.references().subsetOf(given))
+
+    def _outermost(self, terms: Sequence[Term], name: str, taken: Callable[[Term], bool]) -> list[Term]:
         found: list[Term] = []
-        waiting = [term for term in terms if self.has_subquery([term])]
+        waiting = [term for term in terms if _mentions(term, name)]
         while waiting:
             term = waiting.pop(0)
-            if term.getClass().getSimpleName() != "ScalarSubquery":
+            if name_of(term) != name or not taken(term):
                 waiting += self.items(term.children())
             elif not any(term.semanticEquals(other) for other in found):
                 found.append(term)
         return found
+
+    def attributes(self, columns: Sequence[Column]) -> Any:
+        """The set of these columns."""
+        return self._attributes.apply(self.sequence(column.term for column in columns))
 
     @staticmethod
     def is_correlated(query: Term) -> bool:
@@ -231,14 +244,11 @@ class Expressions:
 
     def replaced(self, term: Term, values: Sequence[tuple[Term, Term]]) -> Term:
         """The term with the second of each pair in place of the first."""
-        if not self.has_subquery([term]):
-            return term
         for old, new in values:
             if term.semanticEquals(old):
                 return new
-        return term.withNewChildren(
-            self.sequence(self.replaced(c, values) for c in self.items(term.children()))
-        )
+        parts = self.items(term.children())
+        return term.withNewChildren(self.sequence(self.replaced(part, values) for part in parts))
 
     def only_row(self, count: Term, value: Term) -> Term:
         """The value, which is that of one row; an error if there are more."""

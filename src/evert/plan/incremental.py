@@ -189,9 +189,7 @@ class Incremental:
     def _foreign(self, shape: Foreign) -> Flow:
         child = self.flow(shape.child)
         step = Through((shape.operator,), shape.child.columns, shape.columns, weighted=True)
-        # What a function of a user's returns is not known to be what it was given.
-        keys = child.keys if shape.columns == shape.child.columns else ()
-        return child.step(step, shape.columns, keys, shape.text)
+        return child.step(step, shape.columns, child.keys, shape.text)
 
     def _aggregate(self, shape: Aggregate) -> Flow:
         child = self.flow(shape.child)

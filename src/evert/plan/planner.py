@@ -152,7 +152,8 @@ class Planner:
 
     def _incremental(self, view: _View) -> Plan:
         catalyst = self.catalyst
-        optimised = catalyst.optimise(view.analysed)
+        with spark_words([leaf.name for leaf in view.reads]):
+            optimised = catalyst.optimise(view.analysed)
         shape = Reader(catalyst, self._placeholders, optimised).read()
         nodes = Nodes(catalyst, self._settings)
         flow = Incremental(catalyst, nodes, self._relations).flow(shape)

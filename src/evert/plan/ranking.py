@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from evert.plan import subqueries
 from evert.plan.expressions import name_of
 from evert.plan.fingerprints import plain_sql
 from evert.plan.tree import Column, Filter, Order, PerKey, Project, Recompute, Shape, Term, Top
@@ -56,7 +55,7 @@ def limited(reader: Reader, plan: Any) -> Shape:
     words = [f"order by {_words(order)}"] if order else []
     words += [f"offset {least - 1}"] if least > 1 else []
     words += [f"limit {most - least + 1}"] if most is not None else []
-    terms, child = subqueries.joined(reader, [one.term for one in order], below)
+    terms, child = reader.ready([one.term for one in order], below)
     order = tuple(replace(one, term=term) for one, term in zip(order, terms, strict=True))
     shape: Shape = Top(child.columns, child, order, least, most, text=" ".join(words))
     shape = reader.only(below.columns, shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from evert.plan import calls, ranking, subqueries
+from evert.plan import calls, outside, ranking, subqueries
 from evert.plan.catalyst import Catalyst
 from evert.plan.expressions import name_of, unnamed
 from evert.plan.fingerprints import plain_sql
@@ -14,7 +14,6 @@ from evert.plan.tree import (
     Constant,
     Expand,
     Filter,
-    Foreign,
     Generate,
     Join,
     JoinKind,
@@ -81,6 +80,11 @@ class Reader:
         """The scalar subqueries in these terms."""
         return self.catalyst.scalar_subqueries(terms) if self._has_subqueries else []
 
+    def ready(self, terms: Sequence[Term], child: Shape) -> tuple[list[Term], Shape]:
+        """The terms without scalar subqueries and functions in Python, and the child with columns for these."""
+        terms, child = subqueries.joined(self, terms, child)
+        return outside.computed(self, terms, child)
+
     def read(self, plan: Any = None) -> Shape:
         """The shape of the plan, or of a part of it."""
         plan = self._plan if plan is None else plan
@@ -110,22 +114,17 @@ class Reader:
 
     def projected(self, plan: Any, child: Shape) -> Shape:
         """A projection over what its child became."""
-        named = self._items(plan.projectList())
-        columns = self.columns(plan)
-        if self.foreign(named):
-            made = ", ".join(plain_sql(term) for term in named if self.foreign([term]))
-            return Foreign(columns, plan, child, f"compute {made}")
-        terms, child = subqueries.joined(self, [unnamed(one) for one in named], child)
-        return Project(columns, tuple(terms), child)
+        terms, child = self.ready([unnamed(one) for one in self._items(plan.projectList())], child)
+        return Project(self.columns(plan), tuple(terms), child)
 
     def _filter(self, plan: Any) -> Shape:
         ranked = ranking.filtered(self, plan)
         if ranked is not None:
             return ranked
-        below = self.read(plan.child())
-        if self.foreign([plan.condition()]):
-            return Foreign(below.columns, plan, below, f"filter {plain_sql(plan.condition())}")
-        (condition,), child = subqueries.joined(self, [plan.condition()], below)
+        return self._where(plan.condition(), self.read(plan.child()))
+
+    def _where(self, condition: Term, below: Shape) -> Shape:
+        (condition,), child = self.ready([condition], below)
         return self.only(below.columns, Filter(child.columns, condition, child))
 
     def only(self, columns: tuple[Column, ...], shape: Shape) -> Shape:
@@ -144,7 +143,7 @@ class Reader:
     def _generate(self, plan: Any) -> Shape:
         made = tuple(self.catalyst.column(attribute) for attribute in self._items(plan.generatorOutput()))
         rows, fields = self._elements(plan.generator(), made)
-        (rows,), child = subqueries.joined(self, [rows], self.read(plan.child()))
+        (rows,), child = self.ready([rows], self.read(plan.child()))
         return Generate(self.columns(plan), rows, fields, plan.outer(), made, child)
 
     def _elements(self, generator: Any, made: tuple[Column, ...]) -> tuple[Term, bool]:
@@ -180,47 +179,49 @@ class Reader:
         kind: JoinKind = "existence" if name.startswith("ExistenceJoin") else _JOINS.get(name, "left")
         condition = plan.condition()
         parts = self.conjuncts(condition.get()) if condition.isDefined() else []
-        if kind == "inner" and self.foreign(parts):
-            return self._tested(plan, parts)
         left, right = self.read(plan.left()), self.read(plan.right())
-        terms, wider = subqueries.joined(self, parts, left)
-        if wider is not left and kind != "inner":
-            raise Recompute("a scalar subquery in the condition of a join that is no inner join")
-        if name == "LeftAnti" and len(parts) == 1:
-            tested = _unknown_or_equal(parts[0], plan.left().outputSet(), plan.right().outputSet())
-            if tested is not None:
-                return subqueries.not_in(self, left, right, *tested)
-        keys, rest = [], []
-        for part in terms:
-            key = _equality(part, plan.left().outputSet(), plan.right().outputSet())
-            if key is None:
-                rest.append(part)
+        terms, first = self.ready(parts, left)
+        terms, second = outside.computed(self, terms, right)
+        columns = self.columns(plan)
+        sides = self.catalyst.attributes(first.columns), self.catalyst.attributes(second.columns)
+        if name == "LeftAnti" and len(terms) == 1:
+            unequal = _unknown_or_equal(terms[0], *sides)
+            if unequal is not None:
+                return self.only(columns, subqueries.not_in(self, first, second, *unequal))
+        keys, rest, asked = [], [], []
+        for term in terms:
+            key = _equality(term, *sides)
+            if self.foreign([term]):
+                asked.append(term)
+            elif key is None:
+                rest.append(term)
             else:
                 keys.append(key)
+        if asked and kind != "inner":
+            raise Recompute("a function in Python of both sides of a join that is no inner join")
         if name == "LeftSingle":
             if rest:
                 raise Recompute("a correlated scalar subquery that may have several rows")
-            return subqueries.single(self, left, right, tuple(keys))
-        columns = self.columns(plan) if wider is left else (*wider.columns, *right.columns)
-        join = Join(
-            columns,
+            return self.only(columns, subqueries.single(self, first, second, tuple(keys)))
+        both = kind not in ("semi", "anti", "existence")
+        join: Shape = Join(
+            (
+                *columns[: len(left.columns)],
+                *first.columns[len(left.columns) :],
+                *columns[len(left.columns) :],
+                *(second.columns[len(right.columns) :] if both else ()),
+            ),
             kind,
-            wider,
-            right,
+            first,
+            second,
             keys=tuple(keys),
             residual=self.catalyst.both(rest) if rest else None,
-            text=" and ".join(part.sql() for part in parts),
+            text=" and ".join(plain_sql(part) for part in parts),
         )
-        return join if wider is left else self.only(self.columns(plan), join)
-
-    def _tested(self, plan: Any, parts: Sequence[Term]) -> Shape:
-        """An inner join with functions in Python in its condition: they are asked about the pairs of the rest."""
-        asked = [part for part in parts if self.foreign([part])]
-        others = [part for part in parts if not self.foreign([part])]
-        joined = self._join(self.catalyst.join_on(plan, others))
-        condition = self.catalyst.both(asked)
-        operator = self.catalyst.filter(condition, plan)
-        return Foreign(joined.columns, operator, joined, f"filter {plain_sql(condition)}")
+        if asked:
+            # Functions of both sides are asked about the pairs that the rest of the condition leaves.
+            join = self._where(self.catalyst.both(asked), join)
+        return self.only(columns, join)
 
     def conjuncts(self, term: Term) -> list[Term]:
         if name_of(term) != "And":

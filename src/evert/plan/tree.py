@@ -137,7 +137,7 @@ class PerKey(Shape):
 
 @dataclass(frozen=True)
 class Foreign(Shape):
-    """A projection or filter that Spark must run itself, since it calls functions outside of the JVM."""
+    """The child's columns and others, which Spark itself must compute: it calls functions outside of the JVM."""
 
     operator: Any
     child: Shape
