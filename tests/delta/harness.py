@@ -1,4 +1,7 @@
-"""Runs one operator over epochs as the engine does: prepare pieces, split by shard, apply, commit the runs."""
+"""Runs one operator over epochs as the engine does: prepare pieces, split by shard, apply, commit the runs.
+
+After each epoch, an operator that remembers must have in its state exactly what it has given so far.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from evert.delta.content import Content, Remembers
 from evert.delta.operator import Operator
 from evert.trace.runs import RunCache, RunWriter, Stored
 from evert.trace.shard import NodeState
@@ -22,7 +26,9 @@ Row = tuple[Any, ...]
 class Node:
     """An operator with its committed runs in a folder."""
 
-    def __init__(self, operator: Any, folder: Path, *, bits: int = 64, shards: int = 2) -> None:
+    def __init__(
+        self, operator: Any, folder: Path, *, bits: int = 64, shards: int = 2, look: bool = True
+    ) -> None:
         self.operator: Operator = operator
         self.published: list[pa.Table] = []
         self._folder = folder
@@ -30,6 +36,8 @@ class Node:
         self._shards = shards
         self._epoch = 0
         self._next = 1
+        self._look = look
+        self._given: Counter[Any] = Counter()
         self._cache = RunCache()
         self._runs: dict[int, dict[str, list[Stored]]] = {shard: {} for shard in range(shards)}
 
@@ -49,20 +57,25 @@ class Node:
             given = [self._of_shard(port, shard) for port in cells]
             if first or any(delta is not None for delta in given) or getattr(self.operator, "replace", False):
                 emitted.extend(self._apply(shard, first, given))
-        return pa.concat_tables(emitted)
+        delta = pa.concat_tables(emitted)
+        self._check_content(delta)
+        return delta
+
+    def _check_content(self, delta: pa.Table) -> None:
+        if self._look and isinstance(self.operator, Remembers):
+            self._given = plus(self._given, count(delta))
+            parts = [
+                part
+                for shard in range(self._shards)
+                for part in Content(self.operator).apply([], self._state(shard, False, None))
+            ]
+            assert all(weight > 0 for part in parts for _, weight in rows_of(part))
+            assert count(pa.concat_tables([_empty(self.operator.output), *parts])) == self._given
 
     def _apply(self, shard: int, first: bool, given: Sequence[pa.Table | None]) -> list[pa.Table]:
         runs = self._runs[shard]
         writer = RunWriter(self._folder, f"state/{self._epoch}-{shard}")
-        state = NodeState(
-            shard=shard,
-            first=first,
-            runs={name: tuple(reversed(stored)) for name, stored in runs.items()},
-            writer=writer,
-            cache=self._cache,
-            folder=self._folder,
-            bits=self._bits,
-        )
+        state = self._state(shard, first, writer)
         with writer:
             emitted = list(self.operator.apply(given, state))
         for name, stored in runs.items():
@@ -75,6 +88,17 @@ class Node:
             assert delta.schema.names == [*self.operator.output.names, "__w"]
             assert delta.num_rows
         return emitted
+
+    def _state(self, shard: int, first: bool, writer: Any) -> NodeState:
+        return NodeState(
+            shard=shard,
+            first=first,
+            runs={name: tuple(reversed(stored)) for name, stored in self._runs[shard].items()},
+            writer=writer,
+            cache=self._cache,
+            folder=self._folder,
+            bits=self._bits,
+        )
 
     def _cells(self, port: int, delta: pa.Table | None, pieces: int) -> list[pa.Table]:
         if delta is None:

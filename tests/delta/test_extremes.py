@@ -132,7 +132,7 @@ def test_an_epoch_reads_the_ends_and_not_the_group(
 ) -> None:
     schema = pa.schema({"x": pa.int64()})
     operator = Aggregate(schema, 0, (Function(kind, 0),), always=True, retracts=True)
-    node = Node(operator, tmp_path)
+    node = Node(operator, tmp_path, look=False)
     numbers = range(200_000) if kind == "min" else range(200_000, 0, -1)
     node.epoch(*ports(operator, table(schema, [(number,) for number in numbers], [1] * len(numbers))))
     counted = Counted(monkeypatch)

@@ -137,6 +137,15 @@ class Aggregate:
         state.write("groups", self.layout, take_rows(kept, np.flatnonzero(changed)))
         yield from pieces(emitted)
 
+    def content(self, state: NodeState) -> Iterator[pa.Table]:
+        stored = state.trace("groups", self.layout).rows()
+        if self.always and state.shard == 0 and not stored.num_rows:
+            stored = self._cell(np.zeros(1, np.uint64), [], self.accumulators.nothing(1))
+        hashes, keys = hashes_of(stored), arrays_of(stored, self.layout.key)
+        _, ends = results_of(self.extremes, [None] * len(self.extremes), state, hashes, keys)
+        results = self._results(stored, ends, np.arange(len(hashes)))
+        yield from pieces([weighted([*keys, *results], np.ones(len(hashes), np.int64))])
+
     def _merged(self, deltas: Sequence[pa.Table | None], state: NodeState) -> pa.Table | None:
         """One row of accumulators for each group that may not be what it was; None if there is none."""
         first = self.always and state.first and state.shard == 0

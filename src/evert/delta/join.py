@@ -91,6 +91,14 @@ class Join:
     def apply(self, deltas: Sequence[pa.Table | None], state: NodeState) -> Iterator[pa.Table]:
         yield from pieces(self._pairs(deltas, state))
 
+    def content(self, state: NodeState) -> Iterator[pa.Table]:
+        left, right = (
+            state.trace(name, layout).rows() for name, layout in zip(_SIDES, self.layouts, strict=True)
+        )
+        if left.num_rows and right.num_rows:
+            other = Trace(self.layouts[1], [Run.of(right)])
+            yield from pieces(_Meeting(self, 0, left, other).pairs(np.zeros(0, np.uint64), []))
+
     def _pairs(self, deltas: Sequence[pa.Table | None], state: NodeState) -> Iterator[pa.Table]:
         old = [state.trace(name, layout) for name, layout in zip(_SIDES, self.layouts, strict=True)]
         left, right = (_settled(delta, state.bits) for delta in deltas)

@@ -102,6 +102,9 @@ class Swap:
             state.write("rows", self.layout, joined(parts))
         yield from pieces(part.drop_columns([HASH]) for part in parts)
 
+    def content(self, state: NodeState) -> Iterator[pa.Table]:
+        yield from pieces([state.trace("rows", self.layout).rows().drop_columns([HASH])])
+
     def _check(self, touched: pa.Table, new: pa.Table) -> None:
         if (weights_of(new) < 0).any():
             raise DataError(f"a new row would be there {int(weights_of(new).min())} times")

@@ -86,6 +86,10 @@ class Upsert:
             ]
         )
 
+    def content(self, state: NodeState) -> Iterator[pa.Table]:
+        rows = state.trace("rows", self.layout).rows()
+        yield from pieces([weighted(arrays_of(rows, self.output.names), np.ones(rows.num_rows, np.int64))])
+
     def _last(self, rows: pa.Table, bits: int) -> pa.Table:
         """The last change of each key: the one with the greatest position, then offset."""
         position, offset = (array.to_numpy() for array in arrays_of(rows, [POSITION, OFFSET]))

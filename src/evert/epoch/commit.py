@@ -47,6 +47,8 @@ def commit(
     states.part(tx, {receipt.node for receipt in outcome.receipts}, {view.id for view in work.views})
     for receipt in outcome.receipts:
         _replace_runs(tx, receipt)
+    for number, reuse in work.reuses.items():
+        states.adopt(tx, number, reuse.states, work.upto)
     changed = {}
     for view in work.views:
         pieces = [

@@ -21,9 +21,11 @@ from evert.epoch.flow import Flow, Part, joined
 from evert.epoch.job import Job, input_schema
 from evert.epoch.planning import Planning, nodes_of
 from evert.epoch.receipt import Manifest, NodeRuns, Receipt
+from evert.epoch.reuse import NOTHING
 from evert.epoch.work import Work
+from evert.plan.graph import Plan
 from evert.trace import Stored
-from evert.views.definition import NOWHERE
+from evert.views.definition import NOWHERE, Definition
 
 if TYPE_CHECKING:
     from evert.database import Database
@@ -90,7 +92,7 @@ class Epochs:
         files = self._db.log.files
         epoch = self._running = files.announce_prefix(ROOM)
         try:
-            receipts = self._run_job(flow, feed, epoch, runs)
+            receipts = self._run_job(flow, feed, epoch, runs, again=not first)
         except BaseException:
             files.discard([epoch])
             raise
@@ -99,8 +101,9 @@ class Epochs:
         return Outcome(epoch, receipts, outputs), feed.events
 
     def _run_job(
-        self, flow: Flow, feed: Feed, epoch: str, runs: Mapping[int, Mapping[int, NodeRuns]]
+        self, flow: Flow, feed: Feed, epoch: str, runs: Mapping[int, Mapping[int, NodeRuns]], *, again: bool
     ) -> list[Receipt]:
+        """Run a flow's job; one that will be run `again` is kept."""
         db = self._db
         folder = str(db.path.resolve())
         schema = input_schema(flow)
@@ -112,13 +115,16 @@ class Epochs:
             session = self._planning.catalyst.session
             frame = inputs.wide_frame(session, feed.frames_of(session, db, flow), schema)
             return Job(self._planning.catalyst, flow, frame=frame, **options).run(folder, epoch)
+        inputs.write_scan(db.log.files.path(f"{epoch}input.arrow"), feed.deltas, schema)
         key = (tuple(node.id for node in flow.nodes), frozenset(flow.leaves))
-        if key not in self._jobs:
+        job = self._jobs.get(key) if again else None
+        if job is None:
+            job = Job(self._planning.catalyst, flow, **options)
+        if again:
             if len(self._jobs) >= MOST_JOBS:
                 self._jobs.clear()
-            self._jobs[key] = Job(self._planning.catalyst, flow, **options)
-        inputs.write_scan(db.log.files.path(f"{epoch}input.arrow"), feed.deltas, schema)
-        return self._jobs[key].run(folder, epoch)
+            self._jobs[key] = job
+        return job.run(folder, epoch)
 
     @property
     def shards(self) -> int:
@@ -129,10 +135,7 @@ class Epochs:
         plans = {view.id: self._planning.plan(view) for view in work.views}
 
         def numbers(tx: Transaction) -> list[Part]:
-            return [
-                Part(v.name, plans[v.id], nodes_of(tx, v, plans[v.id]), counted_since(tx, work, v))
-                for v in work.views
-            ]
+            return [_part(tx, work, view, plans[view.id]) for view in work.views]
 
         first = work.after == NOWHERE
         if first:
@@ -160,3 +163,9 @@ class Epochs:
             for shard, nodes in stored.items()
         }
         return parts, runs
+
+
+def _part(tx: Transaction, work: Work, view: Definition, plan: Plan) -> Part:
+    reuse = work.reuses.get(view.id, NOTHING)
+    nodes = {**nodes_of(tx, view, plan), **reuse.states}
+    return Part(view.name, plan, nodes, counted_since(tx, work, view), reuse)

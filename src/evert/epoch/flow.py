@@ -12,7 +12,9 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from evert.delta import Operator
+from evert.delta.content import Content, Remembers
 from evert.epoch.inputs import source_schema
+from evert.epoch.reuse import NOTHING, Reuse
 from evert.plan.graph import Chain, Leaf, Plan
 from evert.views.states import OUTPUT
 
@@ -26,6 +28,8 @@ class Part:
     nodes: Mapping[str, int]
     since: Mapping[str, int] = field(default_factory=dict)
     """Topics, by their leaf, that must be told apart by the position after which the view counts their events."""
+    reuse: Reuse = NOTHING
+    """The nodes that are not computed, because their state is there already."""
 
     @property
     def output(self) -> int:
@@ -148,19 +152,27 @@ def joined(parts: Sequence[Part], also: Set[str] = frozenset()) -> Flow:
             if f"n{number}" in levels:  # of a view before this one, which has the same node
                 sources[node.id] = [f"n{number}"]
                 continue
-            steps = tuple(
-                Step(source, port, chain)
-                for port, chains in enumerate(node.ports)
-                for chain in chains
-                for source in sources[chain.source]
-            )
+            steps: tuple[Step, ...] = ()
+            operator = node.operator
+            if node.id in part.reuse.giving and isinstance(operator, Remembers):
+                operator = Content(operator)
+            elif node.id in part.reuse.states:
+                continue
+            else:
+                steps = tuple(
+                    Step(source, port, chain)
+                    for port, chains in enumerate(node.ports)
+                    for chain in chains
+                    for source in sources[chain.source]
+                )
             level = 1 + max((levels[step.source] for step in steps), default=0)
             names = tuple(part.plan.columns.names) if last else ()
-            made = FlowNode(number, part.view, node.operator, steps, level, names)
+            made = FlowNode(number, part.view, operator, steps, level, names)
             sources[node.id] = [made.source]
             levels[made.source] = level
             nodes.append(made)
-    return Flow(leaves, tuple(nodes), outputs, since)
+    read = {step.source for node in nodes for step in node.steps}
+    return Flow({name: leaf for name, leaf in leaves.items() if name in read}, tuple(nodes), outputs, since)
 
 
 def query_leaf(part: Part) -> Leaf:

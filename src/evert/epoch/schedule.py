@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from evert.catalog import Lease, Transaction
-from evert.epoch import failures, ranges, replacing, stopping
+from evert.epoch import failures, ranges, replacing, reuse, stopping
 from evert.epoch.define import renew
 from evert.epoch.epoch import EpochDone, Epochs
 from evert.epoch.planning import Planning
@@ -29,7 +29,7 @@ from evert.log.files import Revoked
 from evert.log.protocol import Commit
 from evert.views import definition as definitions
 from evert.views import upkeep
-from evert.views.definition import DEFAULT_GROUP, Definition
+from evert.views.definition import DEFAULT_GROUP, NOWHERE, Definition
 
 if TYPE_CHECKING:
     from evert.database import Database
@@ -53,6 +53,7 @@ class Scheduler:
         self.epochs = Epochs(db, planning)
         self._kept_house = 0.0
         self._retries: dict[int, tuple[float, float]] = {}
+        self._from_log: set[int] = set()
         self._last_run: dict[str, tuple[float, float]] = {}
 
     def step(self, lease: Lease, *, eager: bool) -> list[EpochDone]:
@@ -179,6 +180,11 @@ class Scheduler:
         if limit < upto or any(self._unready(view) for view in views) or self._too_early(views, upto):
             return None
         work = Work(tuple(views), upto)
+        if work.after == NOWHERE and upto in frontiers and not self._from_log & {view.id for view in views}:
+            reuses = reuse.found(self._db, self._planning, views, upto)
+            work = replace(work, joins=bool(reuses), reuses=reuses)
+        if work.reuses:
+            return work
         if views[0].state == "building":
             work = replace(work, upto=self._cut(views, upto))
         joins = work.upto == upto and (not frontiers or upto in frontiers)
@@ -242,6 +248,9 @@ class Scheduler:
             except (Conflict, Revoked):
                 return []
             except failures.JOB_FAILURES:
+                if work.reuses:  # what is taken over may be damaged
+                    self._from_log |= work.reuses.keys()
+                    return []
                 culprits = failures.stop_culprits(self._db, self.epochs, work, lease)
                 blameless += not culprits
                 if blameless > MOST_BLAMELESS:

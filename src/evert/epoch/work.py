@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from evert.epoch.replacing import Switch
+from evert.epoch.reuse import Reuse
 from evert.views.definition import Definition
 
 
@@ -16,7 +17,7 @@ class Work:
     `joins`: they become visible with this commit, and if they are built from nothing they are fed the views
     they read, which they have not seen before, whole. `switches`: replacements among the views that take
     their places with this commit. `forgets`: for topics, by id, the position up to which their events are
-    taken back.
+    taken back. `reuses`: for new views, by id, the state that they take over.
     """
 
     views: tuple[Definition, ...]
@@ -24,6 +25,7 @@ class Work:
     joins: bool = False
     switches: tuple[Switch, ...] = ()
     forgets: Mapping[int, int] = field(default_factory=dict)
+    reuses: Mapping[int, Reuse] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if len({view.position for view in self.views}) != 1:

@@ -155,6 +155,8 @@ class _Work:
             yield from member.operator.apply(deltas, state)
         except DataError as error:
             raise DataError(f"[view {member.view}] {error}") from error
+        if not (state.added or state.removed or state.published):
+            return
         self.receipts.append(
             Receipt(
                 node=member.node,

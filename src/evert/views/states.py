@@ -7,13 +7,28 @@ view   b ─ n1 ─┘            list of runs with it: runs never change, so no
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from evert.catalog import Transaction
+from evert.errors import Conflict
 from evert.log.files import let_go
+
+if TYPE_CHECKING:
+    from evert.views.definition import Definition
 
 OUTPUT = "output"
 _RUNS = "trace, shard, file, start, bytes, rows, checksum"
+_SINCE = (
+    "(SELECT group_concat(h.topic || ' ' || h.since)"
+    " FROM (SELECT topic, since FROM holds WHERE holder = v.id AND since > 0 ORDER BY topic) h)"
+)
+"""After which positions a view counts the events of topics."""
+_SHOWN = (
+    "nodes n JOIN views v ON v.id = n.view"
+    " WHERE v.\"group\" = ? AND v.state = 'live' AND v.folded IS NOT NULL AND n.name <> ?"
+)
+"""The nodes of a group's live views, except their outputs."""
 
 
 def add(tx: Transaction, view: int, name: str, kind: str, fingerprint: str) -> None:
@@ -40,10 +55,7 @@ def share(tx: Transaction, group: str) -> None:
     positions on. A view's output is its own.
     """
     rows = tx.all(
-        "SELECT n.id, n.state, n.fingerprint, v.position, (SELECT group_concat(h.topic || ' ' || h.since)"
-        " FROM (SELECT topic, since FROM holds WHERE holder = v.id AND since > 0 ORDER BY topic) h)"
-        " FROM nodes n JOIN views v ON v.id = n.view"
-        " WHERE v.\"group\" = ? AND v.state = 'live' AND v.folded IS NOT NULL AND n.name <> ? ORDER BY n.id",
+        f"SELECT n.id, n.state, n.fingerprint, v.position, {_SINCE} FROM {_SHOWN} ORDER BY n.id",
         group,
         OUTPUT,
     )
@@ -55,6 +67,39 @@ def share(tx: Transaction, group: str) -> None:
             tx.run("UPDATE nodes SET state = ? WHERE id = ?", kept, node)
             left.add(state)
     _remove_unused(tx, left)
+
+
+def kept(tx: Transaction, view: Definition, position: int) -> dict[str, int]:
+    """The states, by fingerprint, of nodes that are equal to nodes of this view if they are the same there."""
+    (since,) = tx.one(f"SELECT {_SINCE} FROM views v WHERE v.id = ?", view.id) or (None,)
+    rows = tx.all(
+        f"SELECT n.fingerprint, n.state FROM {_SHOWN} AND v.position = ? AND {_SINCE} IS ?",
+        view.group,
+        OUTPUT,
+        position,
+        since,
+    )
+    return dict(rows)
+
+
+def rows(tx: Transaction, state: int) -> int:
+    """How many rows the runs of a state have."""
+    (found,) = tx.one("SELECT total(rows) FROM runs WHERE node = ?", state) or (0,)
+    return int(found)
+
+
+def adopt(tx: Transaction, view: int, found: Mapping[str, int], position: int) -> None:
+    """Let nodes of a view have states that live views have at this position."""
+    before = of_view(tx, view)
+    for name, state in found.items():
+        sql = (
+            "SELECT 1 FROM nodes n JOIN views v ON v.id = n.view"
+            " WHERE n.state = ? AND v.state = 'live' AND v.position = ?"
+        )
+        if tx.one(sql, state, position) is None:
+            raise Conflict("a view was dropped whose state another one was to take over")
+        tx.run("UPDATE nodes SET state = ? WHERE view = ? AND name = ?", state, view, name)
+    _remove_unused(tx, {before[name] for name in found})
 
 
 def part(tx: Transaction, states: Iterable[int], views: Collection[int]) -> None:
