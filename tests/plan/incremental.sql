@@ -605,6 +605,19 @@ select distinct p.id from person p, lateral (select bidder from bid b where b.bi
 select p.id, t.n from person p left join lateral (select count(*) as n, max(price) as m from bid b where
 b.bidder = p.id) t on t.m > 10;
 
+-- min of an array: rows swap, whole
+select min(tags) as m from bid;
+
+-- max of a struct: upsert rows swap, per key
+select category, max(struct(reserve, id)) as m, count(*) as n from auction group by category;
+
+-- order by a struct: upsert top
+select id from auction order by struct(reserve, id) limit 2;
+
+-- rank by a struct: upsert top
+select * from (select id, rank() over (partition by category order by
+if(id % 3 = 0, null, struct(reserve, struct(seller))) desc nulls first) as r from auction) where r <= 2;
+
 -- scalar subquery: aggregate join
 select price > (select avg(price) from bid) as z from bid;
 

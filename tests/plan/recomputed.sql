@@ -3,14 +3,8 @@
 -- a recursive query
 with recursive t(n) as (select 1 union all select n + 1 from t where n < 10) select * from t;
 
--- min of ARRAY<STRING>
-select min(tags) as m from bid;
-
--- max of STRUCT<reserve: BIGINT, id: BIGINT>
-select category, max(struct(reserve, id)) as m from auction group by category;
-
--- ORDER BY of STRUCT<reserve: BIGINT, id: BIGINT>
-select id from auction order by struct(reserve, id) limit 2;
+-- ORDER BY of ARRAY<STRING>
+select price from bid order by tags limit 2;
 
 -- the generator json_tuple
 select json_tuple(channel, 'a') as x from bid;

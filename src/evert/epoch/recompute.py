@@ -133,11 +133,11 @@ def _run(planning: Planning, session: SparkSession, view: Definition, plan: Plan
     query = planning.query(view)
     try:
         frame = session.sql(query) if isinstance(query, str) else query(session)
-        if not any(node.kind in ties.KINDS for node in plan.nodes):
-            return frame
         catalyst = Catalyst(session)
+        analysed = catalyst.analysed(frame)
         with catalyst.active(), suppress(ties.Open):
-            return catalyst.frame(ties.settled(catalyst, catalyst.optimise(catalyst.analysed(frame))))
+            if ties.matter(catalyst, plan, analysed):
+                return catalyst.frame(ties.settled(catalyst, catalyst.optimise(analysed)))
         return frame
     except PySparkException as error:
         raise BadQuery(f"the view {view.name} failed: {error}", view=view.name) from error

@@ -105,7 +105,5 @@ def _sum_kind(argument: Term, call: Call) -> DataType:
             return Atom("DOUBLE")
         case Interval():
             return Interval()
-        case Atom("VOID"):
-            raise Recompute(f"{call.kind} over a column that is always NULL")
         case _:
             raise Recompute(f"{call.kind} over {kind.ddl()}")

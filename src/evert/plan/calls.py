@@ -11,7 +11,7 @@ from evert.plan import ranking
 from evert.plan.expressions import name_of, unnamed
 from evert.plan.fingerprints import plain_sql
 from evert.plan.tree import Aggregate, Call, Column, Join, PerKey, Project, Shape, Term
-from evert.plan.types import kind_of
+from evert.plan.types import is_ordered, kind_of
 
 if TYPE_CHECKING:
     from evert.plan.catalyst import Catalyst
@@ -69,7 +69,9 @@ def are_kept(catalyst: Catalyst, plan: Any) -> bool:
 
 
 def _is_kept(call: Any) -> bool:
-    return name_of(_function(call)) in _KEPT
+    function = _function(call)
+    kind = _KEPT.get(name_of(function))
+    return is_ordered(kind_of(function.child())) if kind in ("min", "max") else kind is not None
 
 
 def _function(call: Any) -> Any:

@@ -10,7 +10,7 @@ from evert.plan.expressions import name_of
 from evert.plan.fingerprints import plain_sql
 from evert.plan.tree import Column, Filter, Order, PerKey, Project, Recompute, Shape, Term, Top
 from evert.plan.types import kind_of
-from evert.schema.types import has_floats
+from evert.schema.types import Struct, has_floats
 
 if TYPE_CHECKING:
     from evert.plan.catalyst import Catalyst
@@ -156,11 +156,23 @@ def keyed(
 
 
 def _order(reader: Reader, orders: Any) -> tuple[Order, ...]:
-    found = []
+    found: list[Order] = []
     for one in reader.catalyst.items(orders):
         descending = name_of(one.direction()) == "Descending"
-        found.append(Order(one.child(), descending, name_of(one.nullOrdering()) == "NullsFirst"))
+        nulls_first = name_of(one.nullOrdering()) == "NullsFirst"
+        found += _parts(reader, Order(one.child(), descending, nulls_first))
     return tuple(found)
+
+
+def _parts(reader: Reader, order: Order) -> list[Order]:
+    """An order by a struct as one by whether it is there, and by its fields: in these, NULL is the least."""
+    kind = kind_of(order.term)
+    if not isinstance(kind, Struct):
+        return [order]
+    there = Order(reader.catalyst.is_not_null(order.term), not order.nulls_first, order.nulls_first)
+    fields = [reader.catalyst.field(order.term, place) for place in range(len(kind.fields))]
+    by_field = [Order(field, order.descending, not order.descending) for field in fields]
+    return [there, *(part for one in by_field for part in _parts(reader, one))]
 
 
 def _words(order: Sequence[Order]) -> str:

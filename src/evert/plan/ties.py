@@ -15,13 +15,37 @@ from evert.plan.ranking import LIMITS, below_sort
 
 if TYPE_CHECKING:
     from evert.plan.catalyst import Catalyst
+    from evert.plan.graph import Plan
 
-KINDS = {"top", "swap"}
+_KINDS = {"top", "swap"}
 """The kinds of nodes whose results ties can change."""
+_CLASSES = {
+    "CollectList",
+    "CollectSet",
+    "First",
+    "GlobalLimit",
+    "Last",
+    "ListAgg",
+    "LocalLimit",
+    "MaxBy",
+    "MinBy",
+    "Mode",
+    "Offset",
+    "Window",
+}
+"""What in a query that is recomputed ties can change."""
 
 
 class Open(Exception):
     """Spark planned a limit of a lateral subquery in a way that it takes from nobody else: ties stay open."""
+
+
+def matter(catalyst: Catalyst, plan: Plan, analysed: Any) -> bool:
+    """Whether ties can change what a view shows."""
+    if not plan.recomputes:
+        return any(node.kind in _KINDS for node in plan.nodes)
+    found = {one["class"] for one in catalyst.classes(analysed)}
+    return bool(found & _CLASSES) and "UnionLoop" not in found
 
 
 def settled(catalyst: Catalyst, plan: Any) -> Any:

@@ -78,8 +78,13 @@ def check_key(kind: DataType, what: str) -> None:
 def check_ordered(kind: DataType, what: str) -> None:
     """Raises Recompute for types that a kernel cannot order as Spark does."""
     check_key(kind, what)
-    if isinstance(kind, Struct | Array):
+    if not is_ordered(kind):
         raise Recompute(f"{what} of {kind.ddl()}")
+
+
+def is_ordered(kind: DataType) -> bool:
+    """Whether a kernel can order values as Spark does, collations aside."""
+    return not isinstance(kind, Struct | Array)
 
 
 def _parts(kind: DataType) -> Iterable[Any]:

@@ -7,10 +7,10 @@ SELECT player, rank() OVER (ORDER BY points DESC) AS place FROM scores;
 --   recomputed: REFRESH POLICY FULL
 --     table scores
 
-CREATE MATERIALIZED VIEW best_of_team AS
+CREATE MATERIALIZED VIEW best_of_team REFRESH POLICY FULL AS
 SELECT team, max(struct(points, player)) AS best FROM scores GROUP BY team;
 -- view of team, best [n0]
---   recomputed: max of STRUCT<points: INT, player: STRING>
+--   recomputed: REFRESH POLICY FULL
 --     table scores
 
 CREATE MATERIALIZED VIEW places AS
