@@ -17,7 +17,7 @@ def counted(monkeypatch, tmp_path):
     """A file to which every kernel that runs adds its epoch, level and shard."""
     file = tmp_path / "ran"
 
-    def kernel(batches, members, level, schema, file):
+    def kernel(batches, members, level, then, file):
         import os
 
         from pyspark import TaskContext
@@ -29,7 +29,7 @@ def counted(monkeypatch, tmp_path):
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         os.write(handle, line.encode())
         os.close(handle)
-        yield from worker.kernel(batches, members, level, schema)
+        yield from worker.kernel(batches, members, level, then)
 
     monkeypatch.setattr("evert.epoch.worker.kernel", partial(kernel, file=str(file)))
     return file

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evert.catalog import Lease, Transaction
 from evert.epoch import inputs
@@ -22,6 +22,7 @@ from evert.epoch.job import Job, input_schema
 from evert.epoch.planning import Planning, nodes_of
 from evert.epoch.receipt import Manifest, NodeRuns, Receipt
 from evert.epoch.reuse import NOTHING
+from evert.epoch.spark import Damaged, JobFailed
 from evert.epoch.work import Work
 from evert.plan.graph import Plan
 from evert.trace import Stored
@@ -55,6 +56,8 @@ class Epochs:
         self._db = db
         self._planning = planning
         self._jobs: dict[tuple[tuple[int, ...], frozenset[str]], Job] = {}
+        self._by_spark: set[tuple[tuple[int, ...], frozenset[str]]] = set()
+        """Flows in which workers met what only Spark can evaluate."""
         self._running = ""
 
     def run(self, work: Work, lease: Lease) -> EpochDone:
@@ -110,21 +113,28 @@ class Epochs:
         for shard in range(self.shards):
             nodes = {node.id: runs[shard][node.id] for node in flow.nodes}
             Manifest(folder, epoch, db.config.hash_bits, nodes).save(shard)
-        options = {"shards": self.shards, "bits": db.config.hash_bits}
+        options: dict[str, Any] = {"shards": self.shards, "bits": db.config.hash_bits}
         if feed.topics or feed.frames:
             session = self._planning.catalyst.session
             frame = inputs.wide_frame(session, feed.frames_of(session, db, flow), schema)
-            return Job(self._planning.catalyst, flow, frame=frame, **options).run(folder, epoch)
-        inputs.write_scan(db.log.files.path(f"{epoch}input.arrow"), feed.deltas, schema)
+            options["frame"] = frame
+        else:
+            inputs.write_scan(db.log.files.path(f"{epoch}input.arrow"), feed.deltas, schema)
         key = (tuple(node.id for node in flow.nodes), frozenset(flow.leaves))
-        job = self._jobs.get(key) if again else None
-        if job is None:
-            job = Job(self._planning.catalyst, flow, **options)
-        if again:
-            if len(self._jobs) >= MOST_JOBS:
-                self._jobs.clear()
-            self._jobs[key] = job
-        return job.run(folder, epoch)
+        kept = self._jobs if again and "frame" not in options else {}
+        job = kept.get(key) or Job(self._planning.catalyst, flow, inline=key not in self._by_spark, **options)
+        try:
+            receipts = job.run(folder, epoch)
+        except JobFailed as error:
+            if not job.inline or isinstance(error, Damaged):
+                raise
+            job = Job(self._planning.catalyst, flow, inline=False, **options)
+            receipts = job.run(folder, epoch)
+            self._by_spark.add(key)
+        if len(kept) >= MOST_JOBS:
+            kept.clear()
+        kept[key] = job
+        return receipts
 
     @property
     def shards(self) -> int:

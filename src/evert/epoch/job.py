@@ -7,7 +7,7 @@ named by local properties. A large range of the log comes as a DataFrame instead
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from evert.epoch import worker
 from evert.epoch.cells import CELL
 from evert.epoch.flow import Flow, Step
 from evert.epoch.receipt import Receipt
-from evert.epoch.worker import Edge, Member
+from evert.epoch.worker import Edge, Member, Then
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,19 +30,31 @@ class Job:
     """A flow as a Spark plan that can be run for any number of epochs."""
 
     def __init__(
-        self, catalyst: Catalyst, flow: Flow, *, shards: int, bits: int, frame: DataFrame | None = None
+        self,
+        catalyst: Catalyst,
+        flow: Flow,
+        *,
+        shards: int,
+        bits: int,
+        frame: DataFrame | None = None,
+        inline: bool = True,
     ) -> None:
+        """`frame` has what enters, if it is not in a file; `inline` lets workers evaluate what they can."""
         self._catalyst = catalyst
         self._flow = flow
         self._shards = shards
         self._bits = bits
-        self.schema = input_schema(flow)
-        with catalyst.active():  # any thread may ask for a job
-            start = self._scanned() if frame is None else frame
-            with catalyst.setting("spark.sql.exchange.reuse", "false"):
-                self._plan = catalyst.physical(self._levels(start))
+        self._edges = _edges(flow, 1 if inline and frame is None else 2 if inline else flow.depth + 1)
+        # Any thread may ask for a job, and what is active is a thread's own.
+        with catalyst.active(), catalyst.setting("spark.sql.exchange.reuse", "false"):
+            self._plan = catalyst.physical(self._levels(frame))
         branched = any(step.chain.over for node in flow.nodes for step in node.steps)
         self._sharing = catalyst.sharing() if branched else _as_it_is
+
+    @property
+    def inline(self) -> bool:
+        """Whether workers evaluate something themselves."""
+        return any(edge.work is not None for edges in self._edges.values() for _, edge in edges)
 
     def run(self, folder: str, epoch: str) -> list[Receipt]:
         """Run the job for an epoch whose files are at hand; its receipts."""
@@ -56,26 +68,36 @@ class Job:
 
     def _scanned(self) -> DataFrame:
         one = self._catalyst.session.range(0, 1, 1, 1)
-        schema = on_spark.struct_type(self.schema)
-        return one.mapInArrow(partial(worker.scan, schema=self.schema), schema)
-
-    def _levels(self, frame: DataFrame) -> DataFrame:
         flow = self._flow
-        levels = dict.fromkeys(flow.leaves, 0) | {node.source: node.level for node in flow.nodes}
-        for level in range(1, flow.depth + 1):
-            steps = [
-                (node, step) for node in flow.nodes for step in node.steps if levels[step.source] == level - 1
-            ]
-            edges = [
-                Edge(f"e{i}", node.id, step.port, node.operator, step.chain.many)
-                for i, (node, step) in enumerate(steps)
-            ]
-            if level > 1 and any(step.chain.over for _, step in steps):
-                frame = self._catalyst.stage(frame.repartitionById(self._shards, "shard"))
-            frame = self._expressions(frame, [step for _, step in steps], edges)
-            frame = self._exchanged(frame, edges)
-            frame = self._kernel(frame, level)
+        then = self._then(1, {name: flow.columns(name) for name in flow.leaves})
+        return one.mapInArrow(partial(worker.scan, then=then), on_spark.struct_type(then.output))
+
+    def _then(self, level: int, sources: Mapping[str, pa.Schema]) -> Then:
+        """What becomes of the rows of these sources, on their way into a level."""
+        edges = [edge for _, edge in self._edges[level]]
+        asked = {edge.source for edge in edges if edge.work is None}
+        wide = {name: columns for name, columns in sources.items() if name in asked}
+        inline = tuple(edge for edge in edges if edge.work is not None)
+        return Then(inline, self._shards, self._bits, worker.wide_schema(wide) if wide else None)
+
+    def _levels(self, given: DataFrame | None) -> DataFrame:
+        frame = self._scanned() if given is None else given
+        for level in range(1, self._flow.depth + 1):
+            by_spark = [(step, edge) for step, edge in self._edges[level] if edge.work is None]
+            if by_spark:
+                frame = self._packed(frame, level, *zip(*by_spark, strict=True))
+            frame = self._kernel(frame.repartitionById(self._shards, "shard"), level)
         return frame
+
+    def _packed(
+        self, frame: DataFrame, level: int, steps: Sequence[Step], edges: Sequence[Edge]
+    ) -> DataFrame:
+        """The cells of wide rows, after Spark has evaluated these steps."""
+        if level > 1 and any(step.chain.over for step in steps):
+            frame = self._catalyst.stage(frame.repartitionById(self._shards, "shard"))
+        frame = self._expressions(frame, steps, edges)
+        pack = partial(worker.pack, edges=tuple(edges), shards=self._shards, bits=self._bits)
+        return frame.mapInArrow(pack, on_spark.struct_type(CELL))
 
     def _expressions(self, frame: DataFrame, steps: Sequence[Step], edges: Sequence[Edge]) -> DataFrame:
         """Every chain of the level, in one projection; what only passes through comes with it.
@@ -101,11 +123,6 @@ class Job:
             every = every.unionAll(catalyst.project(branch, list(only.items())))
         return every
 
-    def _exchanged(self, frame: DataFrame, edges: Sequence[Edge]) -> DataFrame:
-        pack = partial(worker.pack, edges=tuple(edges), shards=self._shards, bits=self._bits)
-        cells = frame.mapInArrow(pack, on_spark.struct_type(CELL))
-        return cells.repartitionById(self._shards, "shard")
-
     def _kernel(self, frame: DataFrame, level: int) -> DataFrame:
         flow = self._flow
         consumed = flow.consumed
@@ -119,10 +136,26 @@ class Job:
             )
             for node in flow.at(level)
         )
-        sources = {m.source: on_spark.carried(m.operator.output) for m in members if m.source is not None}
-        schema = None if level == flow.depth else worker.wide_schema(sources)
-        kernel = partial(worker.kernel, members=members, level=level, schema=schema)
-        return frame.mapInArrow(kernel, on_spark.struct_type(CELL if schema is None else schema))
+        then = None
+        if level < flow.depth:
+            sources = {m.source: on_spark.carried(m.operator.output) for m in members if m.source is not None}
+            then = self._then(level + 1, sources)
+        kernel = partial(worker.kernel, members=members, level=level, then=then)
+        return frame.mapInArrow(kernel, on_spark.struct_type(CELL if then is None else then.output))
+
+
+def _edges(flow: Flow, inline: int) -> dict[int, list[tuple[Step, Edge]]]:
+    """The steps that lead into each level, with their edges; from a level on, workers do what they can."""
+    levels = dict.fromkeys(flow.leaves, 0) | {node.source: node.level for node in flow.nodes}
+    found: dict[int, list[tuple[Step, Edge]]] = {level: [] for level in range(1, flow.depth + 1)}
+    for node in flow.nodes:
+        for step in node.steps:
+            level = levels[step.source] + 1
+            column = f"e{len(found[level])}"
+            work = step.chain.inline if level >= inline else None
+            edge = Edge(column, node.id, step.port, node.operator, step.chain.many, step.source, work)
+            found[level].append((step, edge))
+    return found
 
 
 def _as_it_is(plan: Any) -> Any:

@@ -22,6 +22,7 @@ from zlib import crc32
 import pyarrow as pa
 
 from evert.delta import DataError, Operator
+from evert.delta.inline import Work
 from evert.epoch.cells import CELL, MOST_ROWS, RECEIPT, Cell, from_blob, read_cells, split, to_batch, to_blob
 from evert.epoch.receipt import Manifest, Published, Receipt
 from evert.log.files import sync
@@ -40,13 +41,47 @@ _tasks = count()
 
 @dataclass(frozen=True)
 class Edge:
-    """A column of structs on its way to a port of a node."""
+    """The way from a source to a port of a node: what Spark makes of its rows comes as a column of structs, or the
+    worker does the work itself."""
 
     column: str
     node: int
     port: int
     operator: Operator
     many: bool
+    source: str
+    work: Work | None = None
+
+
+@dataclass(frozen=True)
+class Then:
+    """What becomes of the rows that a stage makes: cells on edges whose work it does itself, and, for Spark to
+    evaluate the others, wide rows of a schema. Without a schema there are cells only."""
+
+    edges: tuple[Edge, ...]
+    shards: int
+    bits: int
+    schema: pa.Schema | None
+
+    @property
+    def output(self) -> pa.Schema:
+        return CELL if self.schema is None else self.schema
+
+    def batches(self, source: str, rows: pa.Table, shard: int = 0) -> Iterator[pa.RecordBatch]:
+        """All that becomes of rows of a source."""
+        cells: list[Cell] = []
+        for edge in self.edges:
+            if edge.source == source and edge.work is not None:
+                cells += _packed(edge, edge.work.apply(rows), self.shards, self.bits)
+        if cells:
+            yield self.of(cells)
+        if self.schema is not None and source in self.schema.names:
+            yield from _wide(rows, source, self.schema, shard)
+
+    def of(self, cells: list[Cell]) -> pa.RecordBatch:
+        """Cells as rows of the stage."""
+        batch = to_batch(cells)
+        return batch if self.schema is None else _widened(batch, self.schema)
 
 
 @dataclass(frozen=True)
@@ -60,14 +95,18 @@ class Member:
     names: tuple[str, ...]
 
 
-def scan(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The wide rows that the driver left in a file."""
+def scan(batches: Iterable[pa.RecordBatch], then: Then) -> Iterator[pa.RecordBatch]:
+    """What becomes of the wide rows that the driver left in a file; each batch has rows of one source."""
     _settle()
     for _ in batches:
         pass
     folder, epoch = _place()
     with pa.memory_map(str(Path(folder, f"{epoch}input.arrow"))) as file, pa.ipc.open_stream(file) as stream:
-        yield from stream
+        for batch in stream:
+            for name in batch.schema.names[: -len(CELL)]:
+                rows = _unwrapped(batch.column(name), False)
+                if rows is not None:
+                    yield from then.batches(name, rows)
 
 
 def pack(
@@ -79,20 +118,23 @@ def pack(
         cells = list(read_cells([batch])) if "blob" in batch.schema.names else []
         for edge in edges:
             rows = _unwrapped(batch.column(edge.column), edge.many)
-            if rows is None:
-                continue
-            prepared = edge.operator.prepare(edge.port, rows, bits)
-            if prepared.num_rows:
-                for shard, piece in split(prepared, shards):
-                    cells.append(Cell(shard, edge.node, edge.port, to_blob(piece)))
+            if rows is not None:
+                cells += _packed(edge, rows, shards, bits)
         if cells:
             yield to_batch(cells)
 
 
+def _packed(edge: Edge, rows: pa.Table, shards: int, bits: int) -> Iterator[Cell]:
+    prepared = edge.operator.prepare(edge.port, rows, bits)
+    if prepared.num_rows:
+        for shard, piece in split(prepared, shards):
+            yield Cell(shard, edge.node, edge.port, to_blob(piece))
+
+
 def kernel(
-    batches: Iterable[pa.RecordBatch], members: Sequence[Member], level: int, schema: pa.Schema | None
+    batches: Iterable[pa.RecordBatch], members: Sequence[Member], level: int, then: Then | None
 ) -> Iterator[pa.RecordBatch]:
-    """All nodes of a level, for one shard. `schema` is that of the wide rows; None at the last level."""
+    """All nodes of a level, for one shard; at the last level nobody wants their deltas."""
     from pyspark import TaskContext
 
     _settle()
@@ -108,22 +150,22 @@ def kernel(
             passing.append(cell)
     folder, epoch = _place()
     manifest = Manifest.load(folder, epoch, shard)
-    work = _Work(manifest, shard, f"{epoch}{level}-{shard}-{attempt}")
+    work = _Task(manifest, shard, f"{epoch}{level}-{shard}-{attempt}")
     with work:
         for member in members:
             for piece in work.apply(member, cells.pop(member.node, {})):
-                if schema is not None and member.source is not None:
-                    yield from _wide(piece, member.source, schema, shard)
+                if then is not None and member.source is not None:
+                    yield from then.batches(member.source, piece, shard)
     receipts = work.receipts
-    if schema is None:
+    if then is None:
         for cell in passing:
             receipts += pickle.loads(cell.blob)
         yield to_batch([Cell(shard, RECEIPT, 0, pickle.dumps(receipts))])
     else:
-        yield _widened(to_batch([*passing, Cell(shard, RECEIPT, 0, pickle.dumps(receipts))]), schema)
+        yield then.of([*passing, Cell(shard, RECEIPT, 0, pickle.dumps(receipts))])
 
 
-class _Work:
+class _Task:
     """One task's work: its nodes' states, one file for all the runs they write, and their receipts."""
 
     def __init__(self, manifest: Manifest, shard: int, name: str) -> None:
@@ -179,7 +221,7 @@ class _Work:
         sync(self._folder / file)
         return Published(delta.num_rows, blob.size, checksum, None, file)
 
-    def __enter__(self) -> _Work:
+    def __enter__(self) -> _Task:
         return self
 
     def __exit__(

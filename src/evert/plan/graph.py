@@ -17,6 +17,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from evert.delta.inline import Work
     from evert.delta.operator import Operator
 
 LeafKind = Literal["stream", "table", "view", "constant", "query"]
@@ -58,6 +59,8 @@ class Chain:
     many: bool
     build: Callable[[Any], Any]
     over: Callable[[Any, Any], Any] | None = None
+    inline: Work | None = None
+    """The same without Spark, if workers can do it."""
 
 
 @dataclass(frozen=True, eq=False)

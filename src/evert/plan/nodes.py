@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from evert.delta.inline import Work
 from evert.delta.upsert import Upsert
 from evert.plan.catalyst import Catalyst
 from evert.plan.chains import Pipe, Through, builder, no_expression, operated, segments
 from evert.plan.expressions import name_of
 from evert.plan.fingerprints import FORMAT, digest, term_text
 from evert.plan.graph import Chain, How, Leaf, Node
+from evert.plan.inline import inlined
 from evert.plan.tree import Recompute, Term
 from evert.plan.types import carried, kind_of, kinds_in
 from evert.schema.types import Atom, Column, DataType, Struct
@@ -65,7 +67,7 @@ class Nodes:
         places = tuple(leaf.schema.names.index(name) for name in key)
         operator = Upsert(leaf.schema, places)
         fingerprint = digest([FORMAT, "upsert", self._sources[leaf.id][0], places])
-        chain = Chain(leaf.id, False, lambda attribute: attribute)
+        chain = Chain(leaf.id, False, lambda attribute: attribute, inline=Work(()))
         detail = f"{leaf.name} by {', '.join(key)}"
         return self._add("upsert", operator, ((chain,),), detail, fingerprint, append_only=False)
 
@@ -104,7 +106,7 @@ class Nodes:
                 row = self._row([kind_of(column.term) for column in through.gives])
         if pipe.plain:
             build = builder(self.catalyst, pipe, port.terms, port.kinds)
-            return Chain(pipe.source, pipe.many, build), digest(texts)
+            return Chain(pipe.source, pipe.many, build, inline=inlined(pipe, port.terms)), digest(texts)
         over = operated(self.catalyst, pipe, port.terms, port.kinds)
         return Chain(pipe.source, False, no_expression, over), digest(texts)
 

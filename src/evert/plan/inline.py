@@ -1,0 +1,190 @@
+"""Which chains workers can do themselves, in Arrow: those of nothing but expressions of a short list.
+
+A term is read from its JSON, in one call into the JVM: its nodes in the order of a walk from the root.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from evert.delta.inline import FUNCTIONS, Call, Constant, Expression, Field, Keep, Make, Work
+from evert.plan.chains import Pipe, Select, Where
+from evert.plan.tree import Column, Term
+
+_KINDS: Mapping[str, pa.DataType] = {
+    "binary": pa.binary(),
+    "boolean": pa.bool_(),
+    "byte": pa.int8(),
+    "date": pa.date32(),
+    "double": pa.float64(),
+    "float": pa.float32(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "short": pa.int16(),
+    "string": pa.string(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_SAME = {"KnownNotNull", "KnownNullable", "Alias"}
+_TESTS = {
+    "And",
+    "EqualNullSafe",
+    "EqualTo",
+    "GreaterThan",
+    "GreaterThanOrEqual",
+    "In",
+    "IsNotNull",
+    "IsNull",
+    "LessThan",
+    "LessThanOrEqual",
+    "Not",
+    "Or",
+}
+_ARITHMETIC = {"Add", "Multiply", "Remainder", "Subtract", "UnaryMinus"}
+_CHOICES = {"CaseWhen", "Coalesce", "If"}
+
+
+def inlined(pipe: Pipe, terms: Sequence[Term]) -> Work | None:
+    """The work of a pipe that ends in these terms, if workers can do it."""
+    places = _places(pipe.columns)
+    steps: list[Keep | Make] = []
+    try:
+        for step in pipe.steps:
+            match step:
+                case Where(condition):
+                    steps.append(Keep(_read(condition, places)))
+                case Select(columns, chosen):
+                    steps.append(Make(tuple(_read(term, places) for term in chosen)))
+                    places = _places(columns)
+                case _:
+                    return None
+        return Work((*steps, Make(tuple(_read(term, places) for term in terms))))
+    except _NotHereError:
+        return None
+
+
+class _NotHereError(Exception):
+    """Spark must evaluate this."""
+
+
+_Typed = tuple[Expression, pa.DataType | None]
+"""An expression and its type; without one it can be passed on, and nothing else."""
+
+
+def _places(columns: Sequence[Column]) -> dict[int, int]:
+    return {column.id: place for place, column in enumerate(columns)}
+
+
+def _read(term: Term, places: Mapping[int, int]) -> Expression:
+    return _expression(iter(json.loads(term.toJSON())), places)[0]
+
+
+def _expression(nodes: Iterator[dict[str, Any]], places: Mapping[int, int]) -> _Typed:
+    node = next(nodes)
+    name = node["class"].rpartition(".")[2]
+    if name == "AttributeReference":
+        number = node["exprId"][0]["id"] if isinstance(node["exprId"], list) else node["exprId"]["id"]
+        return Field(places[number]), _kind(node["dataType"])
+    if name == "Literal":
+        return _literal(node)
+    arguments = [_expression(nodes, places) for _ in range(node["num-children"])]
+    if name in _SAME:
+        return arguments[0]
+    kinds = [kind for _, kind in arguments]
+    values = tuple(value for value, _ in arguments)
+    if name == "CreateNamedStruct":
+        return _struct(values, kinds)
+    if name == "GetStructField":
+        return _field(values[0], kinds[0], node["ordinal"])
+    if name not in FUNCTIONS:
+        raise _NotHereError
+    kind = _result(name, node, kinds)
+    return Call(name, values, kind), kind
+
+
+def _result(name: str, node: Mapping[str, Any], kinds: Sequence[pa.DataType | None]) -> pa.DataType:
+    """The type of what a function gives, if it is one for arguments of these types."""
+    first = kinds[0]
+    if name in ("IsNull", "IsNotNull"):
+        return pa.bool_()
+    if any(kind is None for kind in kinds):
+        raise _NotHereError
+    if name == "Cast":
+        return _cast(first, _kind(node["dataType"]))
+    if name == "PreciseTimestampConversion":
+        return _KINDS[node["toType"]]
+    if name in _CHOICES:
+        chosen = _chosen(name, kinds)
+        if len(set(chosen)) > 1 or pa.types.is_nested(chosen[0]):
+            raise _NotHereError
+        return chosen[0]
+    if len(set(kinds)) > 1 or pa.types.is_nested(first) or pa.types.is_floating(first):
+        raise _NotHereError
+    if name in _ARITHMETIC and not pa.types.is_integer(first):
+        raise _NotHereError
+    return pa.bool_() if name in _TESTS else first
+
+
+def _chosen(name: str, kinds: Sequence[pa.DataType | None]) -> Sequence[pa.DataType | None]:
+    """The types of the arguments among which a function chooses."""
+    if name == "If":
+        return kinds[1:]
+    if name == "CaseWhen":
+        return [*kinds[1::2], *(kinds[-1:] if len(kinds) % 2 else [])]
+    return kinds
+
+
+def _cast(given: pa.DataType | None, wanted: pa.DataType | None) -> pa.DataType:
+    """Between integers, and from whole decimals to integers: what does not fit is an error here."""
+    whole = given is not None and pa.types.is_decimal(given) and given.scale == 0
+    if wanted is None or not pa.types.is_integer(wanted) or not (whole or pa.types.is_integer(given)):
+        raise _NotHereError
+    return wanted
+
+
+def _literal(node: Mapping[str, Any]) -> _Typed:
+    kind, value = _kind(node["dataType"]), node.get("value")
+    if kind is None:
+        raise _NotHereError
+    if value is None or pa.types.is_string(kind):
+        return Constant(value, kind), kind
+    if pa.types.is_boolean(kind):
+        return Constant(value == "true", kind), kind
+    if pa.types.is_integer(kind):
+        return Constant(int(value), kind), kind
+    raise _NotHereError
+
+
+def _struct(values: Sequence[Expression], kinds: Sequence[pa.DataType | None]) -> _Typed:
+    """A struct of names and values in turns."""
+    names = [value.value for value in values[::2] if isinstance(value, Constant)]
+    if len(names) * 2 != len(values) or any(kind is None for kind in kinds):
+        raise _NotHereError
+    fields = [pa.field(str(name), kind) for name, kind in zip(names, kinds[1::2], strict=True)]
+    kind = pa.struct(fields)
+    return Call("struct", tuple(values[1::2]), kind), kind
+
+
+def _field(value: Expression, kind: pa.DataType | None, place: int) -> _Typed:
+    if kind is None:
+        raise _NotHereError
+    return Call("field", (value,), kind.field(place).type, place), kind.field(place).type
+
+
+def _kind(text: Any) -> pa.DataType | None:
+    """The Arrow type of a type as Catalyst writes it, if it is one of those that are known here."""
+    if isinstance(text, dict):
+        # A field's collation is not in its type, but beside it.
+        fields = [
+            (one["name"], None if one["metadata"] else _kind(one["type"])) for one in text.get("fields", ())
+        ]
+        known = text["type"] == "struct" and all(kind is not None for _, kind in fields)
+        return pa.struct(fields) if known else None
+    decimal = _DECIMAL.fullmatch(text)
+    return pa.decimal128(int(decimal[1]), int(decimal[2])) if decimal else _KINDS.get(text)
