@@ -67,6 +67,17 @@ class Work:
 
     steps: tuple[Keep | Make, ...]
 
+    def reads(self) -> set[int] | None:
+        """The places of the columns that it reads; None if it is all of them."""
+        found: set[int] = set()
+        for step in self.steps:
+            match step:
+                case Keep(condition):
+                    found |= _read(condition)
+                case Make(made):
+                    return found.union(*map(_read, made))
+        return None
+
     def apply(self, rows: pa.Table) -> pa.Table:
         """The rows that come out, in the columns of the last `Make`."""
         if not self.steps:
@@ -84,6 +95,16 @@ class Work:
                     columns = [here.array(one) for one in made]
         names = [f"c{place}" for place in range(len(columns))]
         return pa.table([*columns, weights], names=[*names, WEIGHT])
+
+
+def _read(expression: Expression) -> set[int]:
+    match expression:
+        case Field(place):
+            return {place}
+        case Constant():
+            return set()
+        case Call(_, arguments):
+            return set().union(*map(_read, arguments))
 
 
 @dataclass

@@ -11,10 +11,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from evert.catalog import Lease, Transaction
-from evert.epoch import inputs
+from evert.epoch import direct, inputs
 from evert.epoch.commit import Outcome, commit
 from evert.epoch.feed import Feed, counted_since, gathered
 from evert.epoch.flow import Flow, Part, joined
@@ -22,6 +25,7 @@ from evert.epoch.job import Job, input_schema
 from evert.epoch.planning import Planning, nodes_of
 from evert.epoch.receipt import Manifest, NodeRuns, Receipt
 from evert.epoch.reuse import NOTHING
+from evert.epoch.slices import leave
 from evert.epoch.spark import Damaged, JobFailed
 from evert.epoch.work import Work
 from evert.plan.graph import Plan
@@ -55,7 +59,7 @@ class Epochs:
     def __init__(self, db: Database, planning: Planning) -> None:
         self._db = db
         self._planning = planning
-        self._jobs: dict[tuple[tuple[int, ...], frozenset[str]], Job] = {}
+        self._jobs: dict[tuple[Any, ...], Job] = {}
         self._by_spark: set[tuple[tuple[int, ...], frozenset[str]]] = set()
         """Flows in which workers met what only Spark can evaluate."""
         self._running = ""
@@ -107,34 +111,47 @@ class Epochs:
         self, flow: Flow, feed: Feed, epoch: str, runs: Mapping[int, Mapping[int, NodeRuns]], *, again: bool
     ) -> list[Receipt]:
         """Run a flow's job; one that will be run `again` is kept."""
-        db = self._db
-        folder = str(db.path.resolve())
-        schema = input_schema(flow)
+        folder = str(self._db.path.resolve())
+        bits = self._db.config.hash_bits
         for shard in range(self.shards):
             nodes = {node.id: runs[shard][node.id] for node in flow.nodes}
-            Manifest(folder, epoch, db.config.hash_bits, nodes).save(shard)
-        options: dict[str, Any] = {"shards": self.shards, "bits": db.config.hash_bits}
-        if feed.topics or feed.frames:
-            session = self._planning.catalyst.session
-            frame = inputs.wide_frame(session, feed.frames_of(session, db, flow), schema)
-            options["frame"] = frame
-        else:
-            inputs.write_scan(db.log.files.path(f"{epoch}input.arrow"), feed.deltas, schema)
-        key = (tuple(node.id for node in flow.nodes), frozenset(flow.leaves))
-        kept = self._jobs if again and "frame" not in options else {}
-        job = kept.get(key) or Job(self._planning.catalyst, flow, inline=key not in self._by_spark, **options)
+            Manifest(folder, epoch, bits, nodes).save(shard)
+        shape = (tuple(node.id for node in flow.nodes), frozenset(flow.leaves))
+        inline = shape not in self._by_spark
+        entry = self._entry(flow, feed, epoch, inline)
+        make = partial(Job, self._planning.catalyst, flow, shards=self.shards, bits=bits, **entry)
+        kept = self._jobs if again and "frame" not in entry else {}
+        key = (*shape, entry.get("tasks"))
+        job = kept.get(key) or make(inline=inline)
         try:
             receipts = job.run(folder, epoch)
         except JobFailed as error:
             if not job.inline or isinstance(error, Damaged):
                 raise
-            job = Job(self._planning.catalyst, flow, inline=False, **options)
+            job = make(inline=False)
             receipts = job.run(folder, epoch)
-            self._by_spark.add(key)
+            self._by_spark.add(shape)
         if len(kept) >= MOST_JOBS:
             kept.clear()
         kept[key] = job
         return receipts
+
+    def _entry(self, flow: Flow, feed: Feed, epoch: str, inline: bool) -> dict[str, Any]:
+        """Put down what enters a job, and say how it gets it."""
+        db, session = self._db, self._planning.catalyst.session
+        deltas, tasks = dict(feed.deltas), 1
+        found = direct.slices(db, flow, feed.topics) if inline and not feed.frames else None
+        if found is not None:
+            slices, rest = found
+            tasks = session.sparkContext.defaultParallelism if slices else 1
+            leave(db.path, epoch, slices, tasks)
+            for name, rows in rest.items():
+                deltas[name] = pa.concat_tables([deltas[name], rows]) if name in deltas else rows
+        elif feed.topics or feed.frames:
+            frames = feed.frames_of(session, db, flow)
+            return {"frame": inputs.wide_frame(session, frames, input_schema(flow))}
+        inputs.write_scan(db.log.files.path(f"{epoch}input.arrow"), deltas, input_schema(flow))
+        return {"tasks": tasks}
 
     @property
     def shards(self) -> int:

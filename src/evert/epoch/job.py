@@ -38,8 +38,11 @@ class Job:
         bits: int,
         frame: DataFrame | None = None,
         inline: bool = True,
+        tasks: int = 1,
     ) -> None:
-        """`frame` has what enters, if it is not in a file; `inline` lets workers evaluate what they can."""
+        """`frame` has what enters, if it is not in files that so many `tasks` read; `inline` lets workers evaluate
+        what they can."""
+        self._tasks = tasks
         self._catalyst = catalyst
         self._flow = flow
         self._shards = shards
@@ -67,10 +70,10 @@ class Job:
         return [receipt for blob in blobs for receipt in pickle.loads(blob)]
 
     def _scanned(self) -> DataFrame:
-        one = self._catalyst.session.range(0, 1, 1, 1)
+        each = self._catalyst.session.range(0, self._tasks, 1, self._tasks)
         flow = self._flow
         then = self._then(1, {name: flow.columns(name) for name in flow.leaves})
-        return one.mapInArrow(partial(worker.scan, then=then), on_spark.struct_type(then.output))
+        return each.mapInArrow(partial(worker.scan, then=then), on_spark.struct_type(then.output))
 
     def _then(self, level: int, sources: Mapping[str, pa.Schema]) -> Then:
         """What becomes of the rows of these sources, on their way into a level."""

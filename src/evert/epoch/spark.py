@@ -156,17 +156,17 @@ def read_topic(
 
     topic = db.definition(name)
     end = db.position if upto is None else upto
-    _seal_long_tail(db, topic, end)
+    seal_long_tail(db, topic, end)
     with db.catalog.read() as tx:
         files = segments(tx, topic, after=after, upto=end)
         versions = {s.schema: db.log.registry.at_version(tx, topic, s.schema) for s in files}
-        gaps = _gaps(tx, topic, files, after, end)
+        missing = gaps(tx, topic, files, after, end)
     parts = []
     ordered = sorted(files, key=lambda s: (s.schema, s.stamped))
     for (version, stamped), group in groupby(ordered, key=lambda s: (s.schema, s.stamped)):
         parts.append(_from_segments(spark, db, topic, versions[version], list(group), stamped))
     schema = from_arrow_schema(topic.readable(None), prefer_timestamp_ntz=True)
-    tail = _tail(db, topic, gaps)
+    tail = _tail(db, topic, missing)
     if tail.num_rows or not parts:
         parts.append(spark.createDataFrame(tail if tail.num_rows else [], schema))
     frame = parts[0]
@@ -186,7 +186,8 @@ def latest(frame: DataFrame, topic: Topic) -> DataFrame:
     return last.where(~f.col(f"row.{DELETED}")).select(*(f.col(f"row.{quoted(name)}") for name in names))
 
 
-def _seal_long_tail(db: Database, topic: Topic, upto: int) -> None:
+def seal_long_tail(db: Database, topic: Topic, upto: int) -> None:
+    """Many rows of the tail go into a segment before they are read."""
     with db.catalog.read() as tx:
         sql = "SELECT coalesce(sum(rows), 0) FROM tail WHERE topic = ? AND position <= ?"
         (rows,) = tx.one(sql, topic.id, upto) or (0,)
@@ -194,9 +195,7 @@ def _seal_long_tail(db: Database, topic: Topic, upto: int) -> None:
         db.log.keeper.seal(topic.name, upto)
 
 
-def _gaps(
-    tx: Transaction, topic: Topic, files: list[Segment], after: int, upto: int
-) -> list[tuple[int, int]]:
+def gaps(tx: Transaction, topic: Topic, files: list[Segment], after: int, upto: int) -> list[tuple[int, int]]:
     """The ranges beside the segments in which the tail has rows; in others compaction may have left none."""
     found = []
     start = after
@@ -208,9 +207,9 @@ def _gaps(
     return found
 
 
-def _tail(db: Database, topic: Topic, gaps: list[tuple[int, int]]) -> pa.Table:
+def _tail(db: Database, topic: Topic, missing: list[tuple[int, int]]) -> pa.Table:
     """What is not in the segments, though it may be sealed by now."""
-    batches = [b.rows for after, upto in gaps for b in db.log.read([topic.name], after=after, upto=upto)]
+    batches = [b.rows for after, upto in missing for b in db.log.read([topic.name], after=after, upto=upto)]
     return pa.Table.from_batches(batches, topic.readable(None))
 
 

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from evert.delta import DataError, Operator
 from evert.delta.inline import Work
+from evert.epoch import slices
 from evert.epoch.cells import CELL, MOST_ROWS, RECEIPT, Cell, from_blob, read_cells, split, to_batch, to_blob
 from evert.epoch.receipt import Manifest, Published, Receipt
 from evert.log.files import sync
@@ -96,11 +97,18 @@ class Member:
 
 
 def scan(batches: Iterable[pa.RecordBatch], then: Then) -> Iterator[pa.RecordBatch]:
-    """What becomes of the wide rows that the driver left in a file; each batch has rows of one source."""
+    """What becomes of the rows that enter: those that the driver left in a file, and those of segments."""
+    from pyspark import TaskContext
+
     _settle()
     for _ in batches:
         pass
     folder, epoch = _place()
+    task = TaskContext.get().partitionId()
+    for one in slices.share_of(folder, epoch, task):
+        yield from then.batches(one.source, one.read(Path(folder)))
+    if task:
+        return
     with pa.memory_map(str(Path(folder, f"{epoch}input.arrow"))) as file, pa.ipc.open_stream(file) as stream:
         for batch in stream:
             for name in batch.schema.names[: -len(CELL)]:

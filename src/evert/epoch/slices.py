@@ -1,0 +1,86 @@
+"""Row groups of segments that a task reads itself: what the driver writes down, and what the task finds."""
+
+from __future__ import annotations
+
+import heapq
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evert.log.topic import INGESTED_AT, OFFSET, POSITION
+from evert.trace.consolidate import WEIGHT
+
+_STAMPS = (POSITION, OFFSET, INGESTED_AT)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A row group of a segment as rows of a source.
+
+    `columns` are the stored columns by their places in the source, None where nobody reads one. Rows of a segment
+    without stamps have the position `first` and the time `at`, and offsets from `offset` on.
+    """
+
+    source: str
+    schema: pa.Schema
+    file: str
+    group: int
+    rows: int
+    columns: tuple[str | None, ...]
+    stamped: bool
+    first: int
+    at: int
+    offset: int
+    after: int
+    upto: int
+
+    def read(self, folder: Path) -> pa.Table:
+        """The rows in the range, with the weight 1."""
+        names = {name for name in self.columns if name is not None and (self.stamped or name not in _STAMPS)}
+        names |= {POSITION} if self.stamped else set()
+        with pq.ParquetFile(folder / self.file, memory_map=True, page_checksum_verification=True) as file:
+            table = file.read_row_group(self.group, columns=sorted(names))
+        if self.stamped:
+            low, high = np.searchsorted(table.column(POSITION).to_numpy(), [self.after, self.upto], "right")
+            table = table.slice(low, high - low)
+        count = table.num_rows if self.stamped else self.rows  # a table without columns has no rows
+        pairs = zip(self.columns, self.schema, strict=True)
+        arrays = [
+            pa.nulls(count, field.type) if name is None else self._array(table, name, field.type)
+            for name, field in pairs
+        ]
+        weights = pa.array(np.ones(count, np.int64))
+        return pa.table([*arrays, weights], names=[*self.schema.names, WEIGHT])
+
+    def _array(self, table: pa.Table, name: str, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+        if name in table.schema.names:
+            column = table.column(name)
+            return column if column.type == kind else column.cast(kind)
+        if name == OFFSET:
+            return pa.array(np.arange(self.offset, self.offset + self.rows))
+        value = self.first if name == POSITION else self.at
+        return pa.array(np.full(self.rows, value, np.int64)).cast(kind)
+
+
+def leave(folder: Path, epoch: str, found: Sequence[Slice], tasks: int) -> None:
+    """Write down for each of so many tasks what it reads, the largest slices first."""
+    loads = [(0, task) for task in range(tasks)]
+    shares: list[list[Slice]] = [[] for _ in range(tasks)]
+    for one in sorted(found, key=lambda piece: -piece.rows):
+        load, task = heapq.heappop(loads)
+        shares[task].append(one)
+        heapq.heappush(loads, (load + one.rows, task))
+    for task, share in enumerate(shares):
+        Path(folder, f"{epoch}{task}.slices").write_bytes(pickle.dumps(share))
+
+
+def share_of(folder: str, epoch: str, task: int) -> list[Slice]:
+    """What a task reads."""
+    path = Path(folder, f"{epoch}{task}.slices")
+    share: list[Slice] = pickle.loads(path.read_bytes()) if path.exists() else []
+    return share
