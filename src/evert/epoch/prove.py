@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evert.epoch import recompute
+from evert.epoch.collecting import collected
 from evert.errors import BadQuery
 from evert.plan.catalyst import Catalyst
 from evert.trace import consolidate
@@ -46,7 +47,7 @@ def prove(db: Database, planning: Planning, view: Definition) -> Proof:
     frame = recompute.answer(db, planning, view, planning.plan(view), position, from_log=True)
     try:
         with Catalyst.quietly():
-            expected = _as(frame.toArrow(), kept.schema)
+            expected = _as(collected(frame, db.path), kept.schema)
     except PySparkException as error:
         raise BadQuery(f"the view {view.name} cannot be recomputed: {error}", view=view.name) from error
     missing, unexpected = difference(expected, kept)
