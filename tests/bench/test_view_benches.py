@@ -1,0 +1,28 @@
+"""The benchmarks of views run, and what they measure is right."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+QUICK = {
+    "nexmark": ["--events", "30000", "--epoch", "10000", "--queries", "q2", "q4", "--runs", "1"],
+    "policies": ["--rows", "2000", "--percent", "1", "--rounds", "1", "--views", "aggregate", "top"],
+}
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_benchmark_runs_and_its_results_are_right(tmp_path: Path, name: str) -> None:
+    figures = tmp_path / "figures.json"
+    command = [sys.executable, str(ROOT / "bench" / f"{name}.py"), *QUICK[name], "--json", str(figures)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    found = json.loads(figures.read_text())
+    assert {line["correct"] for line in found} <= {True, None}
+    assert any(line["correct"] for line in found)
+    assert all(line["value"] > 0 for line in found)
