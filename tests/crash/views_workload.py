@@ -209,13 +209,13 @@ def between_commits(owner: Any) -> Iterator[None]:
 
 
 def deadly_kernel(
-    batches: Iterable[Any], members: Any, level: int, schema: Any, *, driver: int, at: int
+    batches: Iterable[Any], members: Any, level: int, then: Any, *, driver: int, at: int
 ) -> Iterator[Any]:
     """A kernel that kills the driver when it has done its work, and goes on without it."""
     from evert.epoch.worker import kernel
 
-    for batch in kernel(batches, members, level, schema):
+    for batch in kernel(batches, members, level, then):
         yield batch
-        if level >= at or schema is None:
+        if level >= at or then is None:
             with suppress(ProcessLookupError):
                 os.kill(driver, signal.SIGKILL)
