@@ -79,8 +79,8 @@ def leave(folder: Path, epoch: str, found: Sequence[Slice], tasks: int) -> None:
         Path(folder, f"{epoch}{task}.slices").write_bytes(pickle.dumps(share))
 
 
-def share_of(folder: str, epoch: str, task: int) -> list[Slice]:
-    """What a task reads."""
-    path = Path(folder, f"{epoch}{task}.slices")
+def share_of(folder: str, epoch: str, number: int) -> list[Slice]:
+    """What one of the tasks reads."""
+    path = Path(folder, f"{epoch}{number}.slices")
     share: list[Slice] = pickle.loads(path.read_bytes()) if path.exists() else []
     return share

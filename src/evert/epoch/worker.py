@@ -97,17 +97,17 @@ class Member:
 
 
 def scan(batches: Iterable[pa.RecordBatch], then: Then) -> Iterator[pa.RecordBatch]:
-    """What becomes of the rows that enter: those that the driver left in a file, and those of segments."""
-    from pyspark import TaskContext
+    """What becomes of the rows that enter: those that the driver left in a file, and those of segments.
 
+    What comes in are numbers of shares; the number of the task may be another one, in a union of several scans.
+    """
     _settle()
-    for _ in batches:
-        pass
+    numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
     folder, epoch = _place()
-    task = TaskContext.get().partitionId()
-    for one in slices.share_of(folder, epoch, task):
-        yield from then.batches(one.source, one.read(Path(folder)))
-    if task:
+    for number in numbers:
+        for one in slices.share_of(folder, epoch, number):
+            yield from then.batches(one.source, one.read(Path(folder)))
+    if 0 not in numbers:
         return
     with pa.memory_map(str(Path(folder, f"{epoch}input.arrow"))) as file, pa.ipc.open_stream(file) as stream:
         for batch in stream:
