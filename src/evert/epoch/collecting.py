@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def collected(frame: DataFrame, folder: Path) -> pa.Table:
     """All rows; `folder` is one that all workers see, and nothing stays in it."""
-    with tempfile.TemporaryDirectory(dir=folder) as parts:
+    with tempfile.TemporaryDirectory(dir=folder.resolve()) as parts:
         written = frame.mapInArrow(partial(_written, folder=parts), "file string").collect()
         tables = [_mapped(Path(parts, row.file)) for row in written]
     if not tables:
