@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from tests.epoch.orders import JOINED, opened, right
 
-import evert
 from evert.epoch import reuse
 from evert.epoch.epoch import Epochs
 from evert.epoch.spark import JobFailed
 
-JOINED = "SELECT o.id, o.amount, c.country FROM orders o JOIN customers c ON o.customer = c.id"
 TOTALS = f"SELECT country, sum(amount) AS amount FROM ({JOINED}) GROUP BY country"
 COUNTS = f"SELECT country, count(amount) AS n, max(amount) AS most FROM ({JOINED}) GROUP BY country"
 
@@ -26,10 +25,7 @@ ON_TOP = [
 
 @pytest.fixture
 def db(spark, tmp_path):
-    with evert.open(tmp_path / "db", background=False) as made:
-        made.stream("orders", "id INT, customer INT, amount INT")
-        made.table("customers", "id INT, country STRING", key="id")
-        made.topic("customers").upsert([{"id": n, "country": "AB"[n % 2]} for n in range(4)])
+    with opened(tmp_path) as made:
         yield made
 
 
@@ -37,10 +33,6 @@ def write(db, number):
     db.topic("orders").append([{"id": number + n, "customer": n % 5, "amount": n} for n in range(6)])
     db.topic("customers").upsert({"id": number % 5, "country": "C"})
     db.topic("customers").delete([{"id": (number + 1) % 4}])
-
-
-def right(db):
-    return all(proof.holds for proof in db.prove())
 
 
 def read_by(db):

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import pytest
-
-import evert
-
-JOINED = "SELECT o.id, o.amount, c.country FROM orders o JOIN customers c ON o.customer = c.id"
+from tests.epoch.orders import JOINED, opened, right
 
 
 @pytest.fixture
 def db(spark, tmp_path):
-    with evert.open(tmp_path / "db", background=False) as made:
-        made.stream("orders", "id INT, customer INT, amount INT")
-        made.table("customers", "id INT, country STRING", key="id")
-        made.topic("customers").upsert([{"id": n, "country": "AB"[n % 2]} for n in range(4)])
+    with opened(tmp_path) as made:
         yield made
 
 
 def write(db, number):
     db.topic("orders").append([{"id": number + n, "customer": n % 4, "amount": n} for n in range(6)])
-
-
-def right(db):
-    return all(proof.holds for proof in db.prove())
 
 
 def states(db):

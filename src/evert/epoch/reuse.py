@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from evert.database import Database
 
 MOST_ROWS = 4_000_000
+"""So many rows are fed to new views in one epoch at most."""
 
 
 @dataclass(frozen=True)

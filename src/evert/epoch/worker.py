@@ -146,8 +146,8 @@ def kernel(
     from pyspark import TaskContext
 
     _settle()
-    task = TaskContext.get()
-    shard, attempt = task.partitionId(), task.taskAttemptId()
+    context = TaskContext.get()
+    shard, attempt = context.partitionId(), context.taskAttemptId()
     here = {member.node for member in members}
     cells: dict[int, dict[int, list[pa.Table]]] = defaultdict(lambda: defaultdict(list))
     passing: list[Cell] = []
@@ -158,13 +158,13 @@ def kernel(
             passing.append(cell)
     folder, epoch = _place()
     manifest = Manifest.load(folder, epoch, shard)
-    work = _Task(manifest, shard, f"{epoch}{level}-{shard}-{attempt}")
-    with work:
+    task = _Task(manifest, shard, f"{epoch}{level}-{shard}-{attempt}")
+    with task:
         for member in members:
-            for piece in work.apply(member, cells.pop(member.node, {})):
+            for piece in task.apply(member, cells.pop(member.node, {})):
                 if then is not None and member.source is not None:
                     yield from then.batches(member.source, piece, shard)
-    receipts = work.receipts
+    receipts = task.receipts
     if then is None:
         for cell in passing:
             receipts += pickle.loads(cell.blob)

@@ -90,6 +90,8 @@ def _expression(nodes: Iterator[dict[str, Any]], places: Mapping[int, int]) -> _
     name = node["class"].rpartition(".")[2]
     if name == "AttributeReference":
         number = node["exprId"][0]["id"] if isinstance(node["exprId"], list) else node["exprId"]["id"]
+        if number not in places:
+            raise _NotHereError
         return Field(places[number]), _kind(node["dataType"])
     if name == "Literal":
         return _literal(node)
