@@ -15,7 +15,7 @@ from evert.epoch import inputs
 from evert.epoch import spark as on_spark
 from evert.epoch.flow import Flow
 from evert.epoch.slices import Slice
-from evert.log.segments import Segment, segments
+from evert.log.segments import Segment, segments, within
 from evert.log.topic import DELETED, OFFSET, POSITION, Topic
 from evert.plan.graph import Leaf
 
@@ -87,18 +87,19 @@ def _groups(
     metadata = pq.read_metadata(db.log.files.path(segment.file))
     for group in range(metadata.num_row_groups):
         rows = metadata.row_group(group).num_rows
-        yield Slice(
-            name,
-            schema,
-            segment.file,
-            group,
-            rows,
-            columns,
-            segment.stamped,
-            segment.first,
-            segment.first_at,
-            offset,
-            after,
-            upto,
-        )
+        if not segment.stamped or within(metadata.row_group(group), after, upto):
+            yield Slice(
+                name,
+                schema,
+                segment.file,
+                group,
+                rows,
+                columns,
+                segment.stamped,
+                segment.first,
+                segment.first_at,
+                offset,
+                after,
+                upto,
+            )
         offset += rows

@@ -154,7 +154,7 @@ def tables(
 ) -> Iterator[pa.Table]:
     """The row groups of an open segment, those outside the range left out as far as statistics tell."""
     for group in range(file.num_row_groups):
-        if not segment.stamped or _within(file.metadata.row_group(group), after, upto):
+        if not segment.stamped or within(file.metadata.row_group(group), after, upto):
             try:
                 yield file.read_row_group(group, columns=list(columns))
             except (pa.ArrowException, OSError) as error:
@@ -183,7 +183,7 @@ def checksum_of(path: Path) -> int:
         os.close(handle)
 
 
-def _within(meta: Any, after: int, upto: int | None) -> bool:
+def within(meta: Any, after: int, upto: int | None) -> bool:
     """Whether a stamped row group may have a position in the range, by its statistics."""
     for index in range(meta.num_columns):
         column = meta.column(index)
