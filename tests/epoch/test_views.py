@@ -70,6 +70,17 @@ def test_a_view_of_a_function_is_kept_like_one_in_sql(shop):
 
 
 @pytest.mark.parametrize("refresh", ["auto", "full"])
+def test_a_query_of_which_spark_needs_no_row_is_kept_and_proved(shop, refresh):
+    nothing = shop.view("nothing", "SELECT count(*) AS n FROM orders WHERE false", refresh=refresh)
+    shop.refresh()
+    assert nothing.rows() == [{"n": 0}]
+    shop.topic("orders").append({"id": 12, "customer": 1, "amount": 1})
+    shop.refresh()
+    assert nothing.rows() == [{"n": 0}]
+    assert proved(shop)
+
+
+@pytest.mark.parametrize("refresh", ["auto", "full"])
 def test_what_reads_all_its_input_tells_only_what_changed(shop, refresh):
     query = "SELECT id, row_number() OVER (ORDER BY id) AS place FROM orders"
     ranked = shop.view("ranked", query, refresh=refresh)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evert.catalog import Transaction
@@ -78,7 +78,7 @@ def _define(db: Database, planning: Planning, create: Callable[[Transaction], De
     view = undone[0]
     if view.columns is not None:
         return db.catalog.write(lambda tx: _again(tx, create))
-    plan = planning.plan(replace(view, fingerprint=""))
+    plan = planning.first(view)
     with db.catalog.read() as tx:
         upstream = [definitions.find(tx, leaf.name) for leaf in plan.reads if leaf.kind == "view"]
         group = group_of(view, plan, upstream)
@@ -99,7 +99,10 @@ def _define(db: Database, planning: Planning, create: Callable[[Transaction], De
         assert found is not None
         return found
 
-    return db.catalog.write(work)
+    made = db.catalog.write(work)
+    if made.fingerprint == plan.fingerprint:  # else another process was first
+        planning.keep(made, plan)
+    return made
 
 
 def _again(tx: Transaction, create: Callable[[Transaction], Definition]) -> Definition:

@@ -99,7 +99,7 @@ class Epochs:
         files = self._db.log.files
         epoch = self._running = files.announce_prefix(ROOM)
         try:
-            receipts = self._run_job(flow, feed, epoch, runs, again=not first)
+            receipts = self._run_job(flow, feed, epoch, runs, again=not work.reuses)
         except BaseException:
             files.discard([epoch])
             raise

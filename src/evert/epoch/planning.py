@@ -69,19 +69,37 @@ class Planning:
 
     def plan(self, view: Definition) -> Plan:
         """The plan of a view as it was defined: of the columns that its topics had then."""
-        versions = tuple(r.id if r.kind == "view" else self._versions.get(r.id) for r in view.reads)
         with self._alone:
-            known = self._plans.get((view.id, versions))
+            known = self._plans.get(self._place(view))
             if known is None or known.fingerprint != view.fingerprint:  # a refused view had the same number
-                known = self._make(view)
-                self._plans[view.id, versions] = known
+                known = self._plans[self._place(view)] = self._make(view)
             return known
+
+    def first(self, view: Definition) -> Plan:
+        """The plan of a view that is being defined."""
+        self.look()
+        with self._alone:
+            return self._make(view)
+
+    def keep(self, view: Definition, plan: Plan) -> None:
+        """Remember the plan by which a view has been defined."""
+        with self._alone:
+            self._plans[self._place(view)] = plan
+
+    def _place(self, view: Definition) -> tuple[int, tuple[Any, ...]]:
+        """A view has another plan when what it reads has another schema."""
+        versions = (r.id if r.kind == "view" else self._versions.get(r.id) for r in view.reads)
+        return view.id, tuple(versions)
 
     def look(self) -> None:
         """See which versions the topics' schemas have now: another one may mean another plan."""
         with self._db.catalog.read() as tx:
             rows = tx.all("SELECT id, schema, options FROM topics")
-        self._versions = {number: (schema, options) for number, schema, options in rows}
+            views = {number for (number,) in tx.all("SELECT id FROM views")}
+        with self._alone:
+            self._versions = {number: (schema, options) for number, schema, options in rows}
+            for place in [place for place in self._plans if place[0] not in views]:
+                del self._plans[place]
 
     def is_valid(self, view: Definition) -> bool:
         """Whether the state that a view has is of the plan that its query has now."""
