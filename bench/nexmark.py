@@ -1,28 +1,42 @@
-"""Nexmark: events a second through each query's view, beside plain Spark computing the same from the same log.
+"""Nexmark: events a second through each query's view, beside Spark and Flink on the same files.
 
-The events lie in the log before the clock starts, and each view is built twice: the first time warms up. Epochs are
-of the size that is asked for, and each is committed durably. What a view has in the end is compared with what Spark
-SQL makes of the whole log.
+The events lie in the log before the clock starts, all of them in segments; the peers read these very files. Every
+system runs a query once before its runs are counted. Evert commits each epoch durably and ends in its view, which
+is compared with what Spark SQL makes of the whole log. Flink's changes are thrown away, those of stateless queries
+are written as Parquet. Plain Spark computes the whole at once and keeps nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import platform
 import statistics
+import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.memory import Watch
+
 import evert
+from bench import flink, streaming
 from evert.epoch import schedule
+from evert.epoch.spark import read_topic, session
+from evert.log.segments import segments
 from evert.testing import nexmark
-from memory import Watch
 
 STATEFUL = [f"q{n}" for n in (4, 5, 6, 7, 8, 9, 11, 15, 16, 17, 18, 19, 20)]
 STATELESS = [f"q{n}" for n in (0, 1, 2, 10, 14, 21, 22)]
 CHUNK = 500_000
+PEERS = ("batch", "spark", "flink")
+"""Plain Spark over everything at once, Spark streaming, and Flink with its state on the heap and in RocksDB."""
 
 
 def main() -> None:
@@ -30,34 +44,106 @@ def main() -> None:
     options.add_argument("--events", type=int, default=10_000_000)
     options.add_argument("--epoch", type=int, nargs="*", default=[500_000])
     options.add_argument("--queries", nargs="*", default=STATEFUL + STATELESS)
+    options.add_argument("--peers", type=lambda text: text.split(","), default=["batch"])
     options.add_argument("--runs", type=int, default=3)
     options.add_argument("--json", type=Path)
     chosen = options.parse_args()
-    found: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as folder, evert.open(Path(folder) / "nexmark.evert") as db:
-        fill(db, chosen.events)
-        for name in chosen.queries:
-            plain = batch(db, name, chosen.runs)
-            found.append(line(name, "spark batch", chosen.events, plain, None))
-            for epoch in chosen.epoch:
-                schedule.MOST_EVENTS = epoch
-                with Watch() as memory:
-                    times = [build(db, name) for _ in range(chosen.runs + 1)][1:]
-                right = all(proof.holds for proof in db.prove(name))
-                db.drop(name)
-                found.append(line(name, f"evert, {epoch:,} an epoch", chosen.events, times, right))
-                print(f"{'':14} peak of anonymous memory {memory.peak / 2**30:.1f} GB", flush=True)
+    print(machine(), flush=True)
+    bench = Bench(chosen.events, chosen.runs)
+    with tempfile.TemporaryDirectory() as folder:
+        with evert.open(Path(folder) / "nexmark.evert") as db:
+            fill(db, chosen.events)
+            files = linked(db, Path(folder) / "files")
+            for number, name in enumerate(chosen.queries):
+                systems = [lambda name=name: spark_lines(bench, db, files, name, chosen.peers)]
+                systems += [
+                    lambda name=name, size=size: evert_line(bench, db, name, size) for size in chosen.epoch
+                ]
+                for system in systems if number % 2 else systems[::-1]:
+                    system()
+        if "flink" in chosen.peers:
+            session().stop()
+            flink_lines(bench, files, chosen.queries)
+    for size in chosen.epoch:
+        bench.compare(f"evert, {size:,} an epoch")
     if chosen.json:
-        chosen.json.write_text(json.dumps(found, indent=2))
+        chosen.json.write_text(json.dumps(bench.found, indent=2))
+
+
+class Bench:
+    """The figures so far, printed as they come."""
+
+    def __init__(self, events: int, runs: int) -> None:
+        self.events = events
+        self.runs = runs
+        self.found: list[dict[str, Any]] = []
+
+    def timed(self, work: Callable[[], float]) -> list[float]:
+        """The seconds of each run but the first, which warms up."""
+        return [work() for _ in range(self.runs + 1)][1:]
+
+    def add(self, name: str, system: str, times: list[float], right: bool | None, note: str = "") -> None:
+        rate = self.events / statistics.median(times)
+        word = "" if right is None else "  right" if right else "  WRONG"
+        print(f"nexmark  {name:<4} {system:<26} {rate / 1e3:8,.0f} thousand events/s{word}{note}", flush=True)
+        line = {"case": name, "system": system, "value": rate, "unit": "events/s", "correct": right}
+        self.found.append(line)
+
+    def skip(self, name: str, system: str, why: str) -> None:
+        print(f"nexmark  {name:<4} {system:<26} cannot: {why[:120]}", flush=True)
+
+    def compare(self, mine: str) -> None:
+        """How often as fast as each peer Evert is, over the queries that both ran."""
+        rates = {(line["case"], line["system"]): line["value"] for line in self.found}
+        for peer in dict.fromkeys(system for _, system in rates if not system.startswith("evert")):
+            for kind, names in (("stateful", STATEFUL), ("stateless", STATELESS)):
+                both = [name for name in names if {(name, mine), (name, peer)} <= rates.keys()]
+                times = [rates[name, mine] / rates[name, peer] for name in both]
+                if times:
+                    worst = both[times.index(min(times))]
+                    print(
+                        f"nexmark  {mine} against {peer}, {kind}: median {statistics.median(times):.2f} times,"
+                        f" least {min(times):.2f} ({worst})"
+                    )
+
+
+def machine() -> str:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("pyspark", "pyarrow", "numpy"))
+    python = platform.python_version()
+    return f"{os.cpu_count()} cores, {memory:.0f} GB, Python {python}, {versions}, Flink {flink.VERSION}"
 
 
 def fill(db: evert.Database, events: int) -> None:
-    """The log of so many events, a commit for each topic and chunk."""
+    """The log of so many events, a commit for each topic and chunk, all of it in segments."""
     for name, schema in nexmark.SCHEMAS.items():
         db.stream(name, schema)
     for first in range(0, events, CHUNK):
         for name, rows in nexmark.events(first, min(CHUNK, events - first)).tables().items():
             db.topic(name).append(rows)
+    db.maintain()
+
+
+def linked(db: evert.Database, folder: Path) -> Path:
+    """A folder for each topic, with its segments as files."""
+    for name in nexmark.SCHEMAS:
+        place = folder / name
+        place.mkdir(parents=True)
+        with db.catalog.read() as tx:
+            there = segments(tx, db.definition(name), after=0, upto=db.position)
+        for number, segment in enumerate(there):
+            (place / f"{number:06}.parquet").hardlink_to(db.path / segment.file)
+    return folder
+
+
+def evert_line(bench: Bench, db: evert.Database, name: str, epoch: int) -> None:
+    schedule.MOST_EVENTS = epoch
+    with Watch() as memory:
+        times = bench.timed(lambda: build(db, name))
+    right = all(proof.holds for proof in db.prove(name))
+    db.drop(name)
+    note = f"  peak of anonymous memory {memory.peak / 2**30:.1f} GB"
+    bench.add(name, f"evert, {epoch:,} an epoch", times, right, note)
 
 
 def build(db: evert.Database, name: str) -> float:
@@ -70,27 +156,41 @@ def build(db: evert.Database, name: str) -> float:
     return time.perf_counter() - begun
 
 
-def batch(db: evert.Database, name: str, runs: int) -> list[float]:
+def spark_lines(bench: Bench, db: evert.Database, files: Path, name: str, peers: Sequence[str]) -> None:
+    query = nexmark.QUERIES[name]
+    if "batch" in peers:
+        bench.add(name, "spark, all at once", bench.timed(lambda: batch(db, query)), None)
+    if "spark" in peers:
+        beside = session().newSession()
+        out = files if name in STATELESS else None
+        times = [streaming.seconds(beside, files, query.reads, query.sql, out)]
+        if isinstance(times[0], str):
+            bench.skip(name, "spark streaming", times[0])
+            return
+        times += [streaming.seconds(beside, files, query.reads, query.sql, out) for _ in range(bench.runs)]
+        bench.add(name, "spark streaming", times[1:], None)
+
+
+def batch(db: evert.Database, query: nexmark.Query) -> float:
     """Seconds that plain Spark takes for the query over the whole log, its rows thrown away."""
-    from evert.epoch.spark import read_topic, session
-
     spark = session()
-    for topic in nexmark.SCHEMAS:
+    for topic in query.reads:
         read_topic(spark, db, topic).createOrReplaceTempView(topic)
-    times = []
-    for _ in range(runs + 1):
-        begun = time.perf_counter()
-        spark.sql(nexmark.QUERIES[name].sql).write.format("noop").mode("overwrite").save()
-        times.append(time.perf_counter() - begun)
-    return times[1:]
+    begun = time.perf_counter()
+    spark.sql(query.sql).write.format("noop").mode("overwrite").save()
+    return time.perf_counter() - begun
 
 
-def line(name: str, system: str, events: int, times: list[float], right: bool | None) -> dict[str, Any]:
-    """One figure, printed."""
-    rate = events / statistics.median(times)
-    word = "" if right is None else "  right" if right else "  WRONG"
-    print(f"nexmark  {name:<4} {system:<26} {rate / 1e3:8,.0f} thousand events/s{word}", flush=True)
-    return {"case": name, "system": system, "value": rate, "unit": "events/s", "correct": right}
+def flink_lines(bench: Bench, files: Path, names: Sequence[str]) -> None:
+    if (why := flink.available()) is not None:
+        bench.skip("all", "flink", why)
+        return
+    for system, state in (("flink, heap", "hashmap"), ("flink, rocksdb", "rocksdb")):
+        for name, times in flink.run(files, names, state=state, runs=bench.runs, written=STATELESS):
+            if isinstance(times, str):
+                bench.skip(name, system, times.strip().splitlines()[-1])
+            else:
+                bench.add(name, system, times, None)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from evert.delta.content import Content, Remembers
 from evert.delta.operator import Operator
+from evert.trace.arrays import decoded
 from evert.trace.runs import RunCache, RunWriter, Stored
 from evert.trace.shard import NodeState
 
@@ -67,7 +68,7 @@ class Node:
             parts = [
                 part
                 for shard in range(self._shards)
-                for part in Content(self.operator).apply([], self._state(shard, False, None))
+                for part in map(decoded, Content(self.operator).apply([], self._state(shard, False, None)))
             ]
             assert all(weight > 0 for part in parts for _, weight in rows_of(part))
             assert count(pa.concat_tables([_empty(self.operator.output), *parts])) == self._given
@@ -77,7 +78,7 @@ class Node:
         writer = RunWriter(self._folder, f"state/{self._epoch}-{shard}")
         state = self._state(shard, first, writer)
         with writer:
-            emitted = list(self.operator.apply(given, state))
+            emitted = [decoded(delta) for delta in self.operator.apply(given, state)]
         for name, stored in runs.items():
             runs[name] = [run for run in stored if run.id not in state.removed]
         for name, stored_run in state.added:
@@ -105,7 +106,7 @@ class Node:
             return []
         step = max(1, -(-delta.num_rows // pieces))
         parts = [delta.slice(start, step) for start in range(0, delta.num_rows, step)] or [delta]
-        return [self.operator.prepare(port, part, self._bits) for part in parts]
+        return [decoded(self.operator.prepare(port, part, self._bits)) for part in parts]
 
     def _of_shard(self, cells: Sequence[pa.Table], shard: int) -> pa.Table | None:
         chosen = []

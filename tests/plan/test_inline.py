@@ -37,6 +37,17 @@ EDGES = {
             datetime(2026, 3, 29, 1, 30, 0, 0, UTC),
         ],
     ),
+    "wall": (
+        "timestamp_ntz",
+        [
+            None,
+            datetime(1, 1, 1),
+            datetime(9999, 12, 31, 23, 59, 59, 999999),
+            *([datetime(2026, 3, 29, 2, 30)] * 5),
+        ],
+    ),
+    "n": ("decimal(20,0)", [Decimal(n) for n in (0, 1, -1, 2**53, -(2**53), 99)] + [None, Decimal(-7)]),
+    "w": ("string", ["", "http://a/b", None, "x=1&id=9&y", "id=", "ID=5", "//", "a&id=b\nc&id=d"]),
     "m": ("decimal(38,0)", [Decimal(n) for n in (0, 1, -1, 2**62, -(2**63), 2**31)] + [None, Decimal(5)]),
     "c": ("string collate UTF8_LCASE", ["a", "A", None, "b", "B", "", "c", "a"]),
     "x": ("double", [0.0, -0.0, float("nan"), 1.5, float("inf"), None, -1.0, 2.0]),
@@ -59,13 +70,32 @@ TERMS = [
     "window(at, '10 seconds').start, window(at, '10 seconds').end, a",
     "window(at, '7 days')",
     "window(at, '1 hour', '1 hour', '7 minutes').start",
+    "date_format(at, 'yyyy-MM-dd'), date_format(at, 'HH:mm'), date_format(at, 'dd/MM/yyyy HH:mm:ss'), hour(at)",
+    "wall + interval 10 seconds, at + interval 1 day",
+    "at - interval '1 02:03:04.000005' day to second, wall - interval 3 hours, session_window(at, '10 seconds')",
+    "cast(a as double), cast(s as double), cast(a as double) / 4, x / 2",
+    "floor(cast(a as double) / 3), floor(cast(n as double) / 7)",
+    "n * 0.908, cast(a as decimal(10,0)) * 1.50, cast(k as decimal(20,0)) * 2.5",
+    "length(t), length(u), replace(t, 'a', 'xyz'), replace(w, '/', ''), lower(w), upper(w)",
+    "split_part(w, '/', 1), split_part(w, '/', 3), split_part(t, 'a', 2), split_part(w, '//', 2)",
+    "regexp_extract(w, '(&|^)id=([^&]*)', 2), regexp_extract(w, '(&|^)id=([^&]*)', 1)",
+    "regexp_extract(w, '([a-z]+)', 1), regexp_extract(t, '([a-z ]+)', 1)",
     "struct(a, t), named_struct('p', k, 'q', at), struct(a, t).a",
 ]
 BY_SPARK = [
     "x = 1.0D",
     "x + 1",
-    "cast(a as double)",
-    "upper(t)",
+    "cast(x as bigint)",
+    "date_format(at, 'EEE')",
+    "date_format(at, t)",
+    "regexp_extract(t, 'a$', 0)",
+    "regexp_extract(t, '(.)', 1)",
+    "regexp_extract(t, '(a)', 2 - a)",
+    "split_part(t, u, 1)",
+    "at + interval 1 month",
+    "element_at(split(t, 'a'), 1)",
+    "cast(m as double) * 2",
+    "cast(a as decimal(5,0))",
     "d + 1",
     "t collate UTF8_LCASE = 'A'",
     "v = v",
@@ -157,7 +187,22 @@ def test_what_arrow_does_otherwise_is_left_to_spark(spark, edges, term):
     assert inlined(pipe, ends) is None
 
 
-@pytest.mark.parametrize("term", ["a + b", "k * 2L", "- a", "s - 1S", "a % b", "cast(m as int)", "k - 1L"])
+@pytest.mark.parametrize(
+    "term",
+    [
+        "a + b",
+        "k * 2L",
+        "- a",
+        "s - 1S",
+        "a % b",
+        "cast(m as int)",
+        "k - 1L",
+        "cast(k as double)",
+        "cast(m as double)",
+        "lower(t)",
+        "cast(a as double) / b",
+    ],
+)
 def test_what_is_too_large_or_divided_by_zero_is_an_error(spark, edges, term):
     pipe, ends, rows = pipe_of(spark, edges, f"select {term} as y from edges")
     work = inlined(pipe, ends)

@@ -17,6 +17,21 @@ KEYS = [
     ("select name, id from person", ("id",)),
     ("select distinct channel, price from bid", ("channel", "price")),
     ("select price from bid", None),
+    (
+        "select price, auction from"
+        " (select *, row_number() over (partition by auction order by price) as r from bid) where r = 1",
+        ("auction",),
+    ),
+    (
+        "select r, price, channel from"
+        " (select *, row_number() over (partition by channel order by price) as r from bid) where r < 9",
+        ("channel", "r"),
+    ),
+    (
+        "select price, channel from"
+        " (select *, rank() over (partition by channel order by price) as r from bid) where r = 1",
+        None,
+    ),
     ("select a.id, p.name from auction a join person p on p.id = a.seller", ("id",)),
     ("select p.id, a.reserve from auction a join person p on p.id = a.id", ("id",)),
     ("select a.id, p.id as person from auction a join person p on p.name = 'x'", ("id", "person")),

@@ -5,6 +5,7 @@ python -m tests.tpcds.report
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -34,7 +35,8 @@ def outcomes(data: Data) -> dict[str, str]:
 
 def _outcome(db: evert.Database, query: str) -> str:
     try:
-        return db.explain(query).recomputes or "incremental"
+        reason = db.explain(query).recomputes
+        return "incremental" if reason is None else re.sub(r" \[n\d+\]", "", reason)
     except EvertError as error:
         return f"refused: {str(error).splitlines()[0]}"
 

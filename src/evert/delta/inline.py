@@ -1,23 +1,23 @@
 """Stateless work on a delta in Arrow: filters, choices of columns, and expressions of a short list.
 
-Spark's expressions are the reference. What is here gives the same wherever it gives anything: arithmetic is
-checked, and whatever it raises means that Spark is asked instead. There is no NaN, no time zone and no rounding.
+Spark's expressions are the reference. What is here gives the same wherever it gives anything; whatever it raises
+means that Spark is asked instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from decimal import Decimal
 from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evert.trace.arrays import one_chunk
+from evert.delta.functions import FUNCTIONS, Value
+from evert.schema.digest import whole
+from evert.trace.arrays import decoded, one_chunk
 from evert.trace.consolidate import WEIGHT
-
-Value: TypeAlias = pa.Array | pa.Scalar
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Constant:
-    value: bool | int | str | None
+    value: bool | int | float | str | Decimal | None
     kind: pa.DataType
 
 
@@ -82,7 +82,9 @@ class Work:
         """The rows that come out, in the columns of the last `Make`."""
         if not self.steps:
             return rows
-        *columns, weights = (one_chunk(column) for column in rows.columns)
+        *columns, weights = (
+            whole(column) for column in (rows if _is_simple(rows) else decoded(rows)).columns
+        )
         for step in self.steps:
             here = _Rows(columns, len(weights))
             match step:
@@ -95,6 +97,11 @@ class Work:
                     columns = [here.array(one) for one in made]
         names = [f"c{place}" for place in range(len(columns))]
         return pa.table([*columns, weights], names=[*names, WEIGHT])
+
+
+def _is_simple(rows: pa.Table) -> bool:
+    """Whether late columns are in one chunk, so that they can stay as they are."""
+    return all(column.num_chunks == 1 for column in rows.columns if pa.types.is_dictionary(column.type))
 
 
 def _read(expression: Expression) -> set[int]:
@@ -116,13 +123,18 @@ class _Rows:
     _known: dict[Expression, Value] = field(default_factory=dict)
 
     def array(self, expression: Expression) -> pa.Array:
+        """The values of an expression; those of a column as it is, which may be late."""
+        if isinstance(expression, Field):
+            return self.columns[expression.place]
         value = self.value(expression)
         return pa.repeat(value, self.count) if isinstance(value, pa.Scalar) else one_chunk(value)
 
     def value(self, expression: Expression) -> Value:
         match expression:
             case Field(place):
-                return self.columns[place]
+                if expression not in self._known:
+                    self._known[expression] = one_chunk(self.columns[place])
+                return self._known[expression]
             case Constant(value, kind):
                 return pa.scalar(value, kind)
             case Call("struct", arguments, kind):
@@ -136,61 +148,6 @@ class _Rows:
                 return self._known[expression]
 
     def _struct(self, arguments: Sequence[Expression], kind: pa.StructType) -> pa.Array:
-        return pa.StructArray.from_arrays([self.array(one) for one in arguments], fields=list(kind))
-
-
-def _folded(function: Callable[[Value, Value], Value]) -> Callable[[list[Value], pa.DataType], Value]:
-    return lambda values, kind: reduce(function, values)
-
-
-def _null_safe(one: Value, two: Value) -> Value:
-    both = pc.and_(pc.is_null(one), pc.is_null(two))
-    return pc.or_(both, pc.fill_null(pc.equal(one, two), False))
-
-
-def _if(condition: Value, then: Value, otherwise: Value) -> Value:
-    return pc.if_else(pc.fill_null(condition, False), then, otherwise)
-
-
-def _case(values: list[Value], kind: pa.DataType) -> Value:
-    """Conditions, each with its value, and at the end perhaps what holds otherwise."""
-    *pairs, result = values if len(values) % 2 else [*values, pa.scalar(None, kind)]
-    for place in range(len(pairs) - 2, -1, -2):
-        result = _if(pairs[place], pairs[place + 1], result)
-    return result
-
-
-def _in(values: list[Value], kind: pa.DataType) -> Value:
-    first, *others = values
-    return reduce(pc.or_kleene, [pc.equal(first, other) for other in others])
-
-
-def _remainder(one: Value, two: Value) -> Value:
-    return pc.subtract(one, pc.multiply(pc.divide_checked(one, two), two))
-
-
-FUNCTIONS: Mapping[str, Callable[[list[Value], pa.DataType], Value]] = {
-    "Add": _folded(pc.add_checked),
-    "And": _folded(pc.and_kleene),
-    "CaseWhen": _case,
-    "Cast": lambda values, kind: pc.cast(values[0], kind),
-    "Coalesce": lambda values, kind: pc.coalesce(*values),
-    "EqualNullSafe": _folded(_null_safe),
-    "EqualTo": _folded(pc.equal),
-    "GreaterThan": _folded(pc.greater),
-    "GreaterThanOrEqual": _folded(pc.greater_equal),
-    "If": lambda values, kind: _if(*values),
-    "In": _in,
-    "IsNotNull": lambda values, kind: pc.is_valid(values[0]),
-    "IsNull": lambda values, kind: pc.is_null(values[0]),
-    "LessThan": _folded(pc.less),
-    "LessThanOrEqual": _folded(pc.less_equal),
-    "Multiply": _folded(pc.multiply_checked),
-    "Not": lambda values, kind: pc.invert(values[0]),
-    "Or": _folded(pc.or_kleene),
-    "PreciseTimestampConversion": lambda values, kind: pc.cast(values[0], kind),
-    "Remainder": _folded(_remainder),
-    "Subtract": _folded(pc.subtract_checked),
-    "UnaryMinus": lambda values, kind: pc.negate_checked(values[0]),
-}
-"""What each function is in Arrow, by Catalyst's name for it."""
+        return pa.StructArray.from_arrays(
+            [one_chunk(self.array(one)) for one in arguments], fields=list(kind)
+        )

@@ -20,7 +20,7 @@ from evert.delta.operator import (
     weighted,
     with_weight,
 )
-from evert.trace.arrays import arrays_of, take
+from evert.trace.arrays import arrays_of, decoded, late
 from evert.trace.consolidate import (
     HASH,
     consolidate,
@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     from evert.trace.shard import NodeState
 
 _SIDES = ("left", "right")
+MOST_KEPT = 4_000_000
+"""So many pairs are remembered by their places; more are looked up again."""
+
+_Match = tuple[np.ndarray, Run, np.ndarray, np.ndarray]
+"""Places in the delta, a run of the other side, places in it, and the weights of the pairs."""
 
 
 @dataclass(frozen=True)
@@ -86,10 +91,12 @@ class Join:
         for name in strict:
             if rows.column(name).null_count:
                 rows = rows.filter(rows.column(name).is_valid())
-        return with_hash(rows, key, bits=bits)
+        return sorted_by_hash(with_hash(rows, key, bits=bits))
 
     def apply(self, deltas: Sequence[pa.Table | None], state: NodeState) -> Iterator[pa.Table]:
-        yield from pieces(self._pairs(deltas, state))
+        for piece in self._pairs(deltas, state):
+            if piece.num_rows:
+                yield piece
 
     def content(self, state: NodeState) -> Iterator[pa.Table]:
         left, right = (
@@ -97,7 +104,7 @@ class Join:
         )
         if left.num_rows and right.num_rows:
             other = Trace(self.layouts[1], [Run.of(right)])
-            yield from pieces(_Meeting(self, 0, left, other).pairs(np.zeros(0, np.uint64), []))
+            yield from _Meeting(self, 0, left, other).pairs(np.zeros(0, np.uint64), [])
 
     def _pairs(self, deltas: Sequence[pa.Table | None], state: NodeState) -> Iterator[pa.Table]:
         old = [state.trace(name, layout) for name, layout in zip(_SIDES, self.layouts, strict=True)]
@@ -112,7 +119,8 @@ class Join:
         for meeting in meetings:
             yield from meeting.pairs(deleted, netted)
         if netted:
-            yield consolidate(joined(netted), bits=state.bits).drop_columns([HASH])
+            both = joined([decoded(part) for part in netted])
+            yield from pieces([consolidate(both, bits=state.bits).drop_columns([HASH])])
         for name, layout, delta in zip(_SIDES, self.layouts, (left, right), strict=True):
             if delta is not None:
                 state.write(name, layout, delta)
@@ -124,6 +132,7 @@ class _Meeting:
     def __init__(self, join: Join, port: int, delta: pa.Table, other: Trace) -> None:
         self._port = port
         self._delta = delta
+        self._known: list[_Match] | None = None
         self._other = other
         self._mine = arrays_of(delta, join.inputs[port].names)
         self._theirs = join.inputs[1 - port].names
@@ -132,19 +141,29 @@ class _Meeting:
     def deleted(self) -> np.ndarray:
         """The hashes of keys under which a pair is taken back."""
         hashes = hashes_of(self._delta)
-        found = [hashes[needles[product < 0]] for needles, _, _, product in self._matches()]
-        return np.unique(np.concatenate([np.zeros(0, np.uint64), *found]))
+        found = [np.zeros(0, np.uint64)]
+        kept: list[_Match] = []
+        count = 0
+        for match in self._matches():
+            found.append(hashes[match[0][match[3] < 0]])
+            count += len(match[0])
+            kept = [*kept, match] if count <= MOST_KEPT else []
+        self._known = kept if count <= MOST_KEPT else None
+        return np.unique(np.concatenate(found))
 
     def pairs(self, deleted: np.ndarray, netted: list[pa.Table]) -> Iterator[pa.Table]:
         """The pairs; those under keys with deletions are put aside."""
         hashes = hashes_of(self._delta)
-        for needles, run, rows, product in self._matches():
+        for needles, run, rows, product in self._matches() if self._known is None else self._known:
+            if not len(deleted):
+                yield from self._made(needles, run, rows, product)
+                continue
             aside = np.isin(hashes[needles], deleted)
             for part in self._made(needles[aside], run, rows[aside], product[aside]):
                 netted.append(part)
             yield from self._made(needles[~aside], run, rows[~aside], product[~aside])
 
-    def _matches(self) -> Iterator[tuple[np.ndarray, Run, np.ndarray, np.ndarray]]:
+    def _matches(self) -> Iterator[_Match]:
         weights = weights_of(self._delta)
         for needles, run, rows in self._other.matches(hashes_of(self._delta), self._keys):
             yield needles, run, rows, _product(weights[needles], weights_of(run.table)[rows])
@@ -157,8 +176,8 @@ class _Meeting:
         step = rows_in(PIECE_BYTES, size, 1)
         for start in range(0, len(needles), step):
             part = slice(start, start + step)
-            here = [take(array, needles[part]) for array in self._mine]
-            there = [take(array, rows[part]) for array in theirs]
+            here = [late(array, needles[part]) for array in self._mine]
+            there = [late(array, rows[part]) for array in theirs]
             yield weighted(there + here if self._port else here + there, product[part])
 
 

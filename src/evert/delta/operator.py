@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import pyarrow as pa
 
+from evert.trace.arrays import decoded
 from evert.trace.consolidate import WEIGHT
 
 if TYPE_CHECKING:
@@ -72,12 +73,19 @@ def names_of(places: Sequence[int]) -> tuple[str, ...]:
     return tuple(f"c{place}" for place in places)
 
 
-def fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The columns of the schema, in exactly its types.
+def fitted(rows: pa.Table, schema: pa.Schema, *, late: bool = False) -> pa.Table:
+    """The columns of the schema, in exactly its types; with `late`, text may stay where it is.
 
     Whether a column may be NULL and how the item of a list is called differs between producers, and runs can
     only be merged if it does not.
     """
+    if late:
+        kinds = [rows.schema.field(field.name).type for field in schema]
+        here = [pa.types.is_dictionary(kind) for kind in kinds]
+        pairs = zip(schema, kinds, here, strict=True)
+        schema = pa.schema([field.with_type(kind) if stays else field for field, kind, stays in pairs])
+    else:
+        rows = decoded(rows)
     if rows.schema.equals(schema):
         return rows
     arrays = [rows.column(field.name).cast(field.type) for field in schema]

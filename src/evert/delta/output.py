@@ -36,7 +36,8 @@ class Output:
          c │  +1
          c │  -1
 
-    A row that would be there less than zero times raises DataError, and so does a key that would have two rows.
+    A row that would be there less than zero times raises DataError, and so does a declared key that would have two
+    rows; of one that the plan derived, the delta alone is looked at.
     State: the bag `rows`, by key, or by the whole row without one. What is emitted is also published.
     """
 
@@ -83,9 +84,7 @@ class Output:
     def _check(self, delta: pa.Table, trace: Trace, bits: int) -> None:
         """Looks at what is stored only where something may go wrong."""
         weights = weights_of(delta)
-        asked = np.flatnonzero(weights < 0) if self.key is None else np.arange(len(weights))
-        if not len(asked):
-            return
+        asked = np.arange(len(weights)) if self.declared else np.flatnonzero(weights < 0)
         rows = arrays_of(delta, self.output.names)
         keys = arrays_of(delta, self.layout.key)
         hashes = hashes_of(delta)
@@ -96,10 +95,11 @@ class Output:
             stored = [run.column(name) for name in self.output.names]
             same = same_rows(rows, asked[places], stored, at, exact=True)
             np.add.at(row_weight, asked[places[same]], held[same])
-            np.add.at(key_weight, asked[places], held)
+            if self.declared:
+                np.add.at(key_weight, asked[places], held)
         if (row_weight < 0).any():
             raise DataError(f"a row of the view would be there {int(row_weight.min())} times")
-        if self.key is not None:
+        if self.key is not None and len(weights):
             order, starts = grouped(hashes, keys, exact=False, whole_rows=True, stable=False, bits=bits)
             count = key_weight[order[starts]] + np.add.reduceat(weights[order], starts)
             if (count > 1).any():

@@ -12,7 +12,17 @@ import pyarrow as pa
 from evert.delta.normal import normalised
 from evert.delta.operator import DataError, fitted, names_of, numbered, pieces, weighted, with_weight
 from evert.trace.arrays import arrays_of, take, take_rows
-from evert.trace.consolidate import GONE, HASH, WEIGHT, consolidate, hashes_of, summed, weights_of, with_hash
+from evert.trace.consolidate import (
+    GONE,
+    HASH,
+    WEIGHT,
+    consolidate,
+    hashes_of,
+    sorted_by_hash,
+    summed,
+    weights_of,
+    with_hash,
+)
 from evert.trace.gather import gathered
 from evert.trace.grouping import grouped
 from evert.trace.keys import hash_rows
@@ -85,7 +95,7 @@ class Semi:
             columns = [normalised(column) for column in arrays_of(rows, key)]
             return consolidate(pa.table([*columns, rows.column(WEIGHT)], schema=rows.schema), key, bits=bits)
         if able.all():
-            return with_hash(rows, key, bits=bits)
+            return sorted_by_hash(with_hash(rows, key, bits=bits))
         if self.kind == "semi":
             return with_hash(take_rows(rows, np.flatnonzero(able)), key, bits=bits)
         return self._spread(rows, key, able, bits)

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from evert.delta.operator import DataError, fitted, names_of, numbered, pieces, with_weight
-from evert.trace.arrays import arrays_of, take, take_rows
+from evert.schema.digest import whole
+from evert.trace.arrays import arrays_of, decoded, one_chunk, take, take_rows
 from evert.trace.consolidate import (
     HASH,
     WEIGHT,
@@ -27,7 +28,7 @@ from evert.trace.consolidate import (
 from evert.trace.ends import Ends, ends, rows_under
 from evert.trace.grouping import grouped
 from evert.trace.keys import same_rows
-from evert.trace.order import By
+from evert.trace.order import By, arranged
 from evert.trace.runs import Run
 from evert.trace.trace import Layout, Trace
 
@@ -99,24 +100,32 @@ class Top:
         return Layout(names_of(self.keys), schema=with_weight(self.inputs[0]), order=order)
 
     def prepare(self, port: int, rows: pa.Table, bits: int) -> pa.Table:
-        rows = fitted(rows, with_weight(self.inputs[port]))
+        rows = fitted(rows, with_weight(self.inputs[port]), late=self.grows and self.most is not None)
         if self.grows and (weights_of(rows) < 0).any():
             raise DataError("a row was deleted under a limit that keeps only what growing input needs")
         if not self.grows or self.most is None:
             return consolidate(rows, self.layout.key, bits=bits)
-        cell = self._summed(with_hash(rows, self.layout.key, bits=bits))
-        return self._kept(self._best(Trace(self.layout, [Run.of(cell)]), *self._touched(cell, bits)))
+        cell = with_hash(rows, self.layout.key, bits=bits)
+        return self._kept(self._alone(cell, bits))
 
     def apply(self, deltas: Sequence[pa.Table | None], state: NodeState) -> Iterator[pa.Table]:
         (given,) = deltas
         if given is not None and given.num_rows:
-            yield from pieces(self._changes(self._summed(given), state))
+            yield from pieces(self._changes(given, state))
 
-    def _changes(self, delta: pa.Table, state: NodeState) -> Iterator[pa.Table]:
+    def _changes(self, given: pa.Table, state: NodeState) -> Iterator[pa.Table]:
         old = state.trace("rows", self.layout)
+        written = []
+        if self.grows:
+            fresh = rows_under(old, hashes_of(given)) == 0
+            first = self._alone(take_rows(given, np.flatnonzero(fresh)), state.bits)
+            given = take_rows(given, np.flatnonzero(~fresh))
+            written.append(self._kept(first))
+            yield self._shown(first).drop_columns([HASH])
+        delta = self._summed(given)
         new = Trace(self.layout, [Run.of(delta), *old.runs])
         hashes, keys = self._touched(delta, state.bits)
-        written = [delta.slice(0, 0) if self.grows else delta]
+        written.append(delta.slice(0, 0) if self.grows else delta)
         for batch in self._batches(new, hashes):
             some = hashes[batch], [take(key, batch) for key in keys]
             before, after = self._best(old, *some), self._best(new, *some)
@@ -126,6 +135,28 @@ class Top:
             change = plus(self._shown(after), negate(self._shown(before)))
             yield consolidate(change, bits=state.bits).drop_columns([HASH])
         state.write("rows", self.layout, pa.concat_tables(written))
+
+    def _alone(self, cell: pa.Table, bits: int) -> Ends:
+        """The rows of these keys up to the rank `most`, and maybe some more, where nothing is stored."""
+        columns = {name: whole(cell.column(name)) for name in self.inputs[0].names}
+        hashes = hashes_of(cell)
+        order, starts = arranged(hashes, columns, self.layout.order or ())
+        first = order[starts]
+        begins = np.ones(len(first), np.bool_)
+        begins[1:] = hashes[first[1:]] != hashes[first[:-1]]
+        inner = np.flatnonzero(~begins)
+        keys = [one_chunk(columns[name]) for name in self.layout.key]
+        if self.kind != "row_number" or not same_rows(keys, first[inner - 1], keys, first[inner]).all():
+            # Ranks need more than places, and different keys may share a hash.
+            cell = self._summed(decoded(cell))
+            return self._best(Trace(self.layout, [Run.of(cell)]), *self._touched(cell, bits))
+        sums = np.add.reduceat(weights_of(cell)[order], starts) if len(starts) else np.zeros(0, np.int64)
+        most = _RANKS if self.most is None else self.most
+        counted = np.minimum(sums, most)
+        below = np.cumsum(counted) - counted
+        group = np.cumsum(begins) - 1
+        near = np.flatnonzero((below - below[begins][group] < most) & (sums > 0))
+        return Ends(group[near], _weighted(cell, first[near], sums[near]))
 
     def _summed(self, cell: pa.Table) -> pa.Table:
         return summed_in_order([cell], self.layout.order or ())
@@ -210,4 +241,6 @@ class Top:
 
 
 def _weighted(rows: pa.Table, places: np.ndarray, weights: np.ndarray) -> pa.Table:
-    return with_weights(take_rows(rows.drop_columns([WEIGHT]), places), weights, like=rows.schema)
+    plain = rows.drop_columns([WEIGHT])
+    every = len(places) == rows.num_rows and bool((places == np.arange(len(places))).all())
+    return with_weights(plain if every else take_rows(plain, places), weights, like=rows.schema)

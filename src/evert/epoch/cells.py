@@ -1,7 +1,7 @@
 """Cells: pieces of deltas as binary values, so that nodes of different schemas share one exchange.
 
-A cell is (shard, node, port, blob). A blob is an Arrow IPC stream. Cells of node `RECEIPT` carry receipts on
-their way to the driver; they pass through every level as they are.
+A cell is (shard, node, port, blob). A blob is an Arrow IPC stream, or says where one is in a file. Cells of node
+`RECEIPT` carry receipts on their way to the driver; they pass through every level as they are.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+
+from evert.trace.arrays import take_rows
 
 RECEIPT = 0
 MOST_ROWS = 65_536
@@ -33,26 +35,18 @@ class Cell(NamedTuple):
     blob: bytes | pa.Buffer
 
 
-def to_blob(table: pa.Table) -> pa.Buffer:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue()
-
-
-def from_blob(blob: bytes | pa.Buffer) -> pa.Table:
-    with pa.ipc.open_stream(blob) as stream:
-        return stream.read_all()
-
-
-def split(table: pa.Table, shards: int) -> Iterator[tuple[int, pa.Table]]:
-    """A table by shard, which its hash `__h` decides."""
-    if shards == 1 or table.num_rows == 0:
-        yield 0, table
-        return
-    of_row = table.column("__h").to_numpy() % np.uint64(shards)
-    for shard in np.unique(of_row):
-        yield int(shard), table.take(pa.array(np.flatnonzero(of_row == shard)))
+def split(table: pa.Table, shards: int, bits: int) -> Iterator[tuple[int, pa.Table]]:
+    """A table by shard. Each has a range of the hashes `__h`, so rows in their order are not copied."""
+    hashes = table.column("__h").to_numpy()
+    if bits > 32:
+        hashes, bits = hashes >> np.uint64(bits - 32), 32
+    of_row = hashes * np.uint64(shards) >> np.uint64(bits)
+    if (of_row[1:] >= of_row[:-1]).all():
+        ends = np.searchsorted(of_row, np.arange(shards), "right")
+        pieces = [table.slice(start, end - start) for start, end in zip([0, *ends], ends, strict=False)]
+    else:
+        pieces = [take_rows(table, np.flatnonzero(of_row == shard)) for shard in range(shards)]
+    yield from ((shard, piece) for shard, piece in enumerate(pieces) if piece.num_rows)
 
 
 def to_batch(cells: list[Cell]) -> pa.RecordBatch:

@@ -1,7 +1,8 @@
 """The dataflow of several views: their plans joined into one graph, in levels.
 
-A node's level is the number of exchanges below it. A view that reads another view of the same flow is fed by
-that view's output node; a view that is not part of the flow is a leaf, fed with its changes.
+A node's level is the number of exchanges below it; one whose rows stay in their shards has the level of its source.
+A view that reads another view of the same flow is fed by that view's output node; a view that is not part of the
+flow is a leaf, fed with its changes.
 """
 
 from __future__ import annotations
@@ -53,9 +54,10 @@ class FlowNode:
     view: str
     operator: Operator
     steps: tuple[Step, ...]
-    level: int
+    level: int = 0
     names: tuple[str, ...] = ()
     """The real names of the columns, if this is the output of a view."""
+    stays: bool = False
 
     @property
     def source(self) -> str:
@@ -100,14 +102,21 @@ class Flow:
             if steps:
                 reached.add(node.source)
                 kept.append((node, steps))
-        levels: dict[str, int] = dict.fromkeys(sources, 0)
-        nodes = []
-        for node, steps in kept:
-            level = 1 + max(levels[step.source] for step in steps)
-            levels[node.source] = level
-            nodes.append(replace(node, steps=steps, level=level))
         leaves = {name: leaf for name, leaf in self.leaves.items() if name in sources}
-        return Flow(leaves, tuple(nodes), self.outputs, self.since)
+        nodes = tuple(replace(node, steps=steps) for node, steps in kept)
+        return replace(self, leaves=leaves, nodes=nodes).levelled(inline=True)
+
+    def levelled(self, *, inline: bool) -> Flow:
+        """The same with the levels that nodes have if workers evaluate chains `inline` where they can."""
+        levels: dict[str, int] = dict.fromkeys(self.leaves, 0)
+        nodes = []
+        for node in self.nodes:
+            level = max((levels[step.source] for step in node.steps), default=0)
+            if not (inline and node.stays and all(step.chain.inline is not None for step in node.steps)):
+                level += 1
+            levels[node.source] = level
+            nodes.append(replace(node, level=level))
+        return replace(self, nodes=tuple(nodes))
 
 
 def joined(parts: Sequence[Part], also: Set[str] = frozenset()) -> Flow:
@@ -117,7 +126,7 @@ def joined(parts: Sequence[Part], also: Set[str] = frozenset()) -> Flow:
     """
     leaves: dict[str, Leaf] = {}
     nodes: list[FlowNode] = []
-    levels: dict[str, int] = {}
+    there: set[str] = set()
     outputs = {part.view: part.output for part in parts}
     since: dict[str, int] = {}
     for part in in_order(parts):
@@ -127,8 +136,8 @@ def joined(parts: Sequence[Part], also: Set[str] = frozenset()) -> Flow:
             leaves[query.id] = query
             whole = Step(query.id, 0, Chain(query.id, many=False, build=lambda row: row))
             names = tuple(part.plan.columns.names)
-            nodes.append(FlowNode(part.output, part.view, part.plan.output.operator, (whole,), 1, names))
-            levels[nodes[-1].source] = 1
+            nodes.append(FlowNode(part.output, part.view, part.plan.output.operator, (whole,), names=names))
+            there.add(nodes[-1].source)
             continue
         for leaf in part.plan.leaves:
             if leaf.kind == "view" and leaf.name in outputs:
@@ -145,11 +154,10 @@ def joined(parts: Sequence[Part], also: Set[str] = frozenset()) -> Flow:
                 since[name] = part.since.get(leaf.id, 0)
                 leaves[name] = leaf
             sources.setdefault(leaf.id, []).append(name)
-            levels[name] = 0
         for node in part.plan.nodes:
             last = node is part.plan.nodes[-1]
             number = part.nodes[OUTPUT if last else node.id]
-            if f"n{number}" in levels:  # of a view before this one, which has the same node
+            if f"n{number}" in there:  # of a view before this one, which has the same node
                 sources[node.id] = [f"n{number}"]
                 continue
             steps: tuple[Step, ...] = ()
@@ -165,14 +173,15 @@ def joined(parts: Sequence[Part], also: Set[str] = frozenset()) -> Flow:
                     for chain in chains
                     for source in sources[chain.source]
                 )
-            level = 1 + max((levels[step.source] for step in steps), default=0)
             names = tuple(part.plan.columns.names) if last else ()
-            made = FlowNode(number, part.view, operator, steps, level, names)
+            stays = node.stays and bool(steps)
+            made = FlowNode(number, part.view, operator, steps, names=names, stays=stays)
             sources[node.id] = [made.source]
-            levels[made.source] = level
+            there.add(made.source)
             nodes.append(made)
     read = {step.source for node in nodes for step in node.steps}
-    return Flow({name: leaf for name, leaf in leaves.items() if name in read}, tuple(nodes), outputs, since)
+    leaves = {name: leaf for name, leaf in leaves.items() if name in read}
+    return Flow(leaves, tuple(nodes), outputs, since).levelled(inline=True)
 
 
 def query_leaf(part: Part) -> Leaf:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from evert.epoch import spark as on_spark
 from evert.epoch import worker
 from evert.epoch.cells import CELL
-from evert.epoch.flow import Flow, Step
+from evert.epoch.flow import Flow, FlowNode, Step
 from evert.epoch.receipt import Receipt
 from evert.epoch.worker import Edge, Member, Then
 
@@ -44,7 +44,7 @@ class Job:
         what they can."""
         self._tasks = tasks
         self._catalyst = catalyst
-        self._flow = flow
+        self._flow = flow = flow if inline else flow.levelled(inline=False)
         self._shards = shards
         self._bits = bits
         self._edges = _edges(flow, 1 if inline and frame is None else 2 if inline else flow.depth + 1)
@@ -57,7 +57,9 @@ class Job:
     @property
     def inline(self) -> bool:
         """Whether workers evaluate something themselves."""
-        return any(edge.work is not None for edges in self._edges.values() for _, edge in edges)
+        crossing = [edge for edges in self._edges.values() for _, edge in edges]
+        beside = [edge for level in self._edges for edge in _beside(self._flow, level)]
+        return any(edge.work is not None for edge in (*crossing, *beside))
 
     def run(self, folder: str, epoch: str) -> list[Receipt]:
         """Run the job for an epoch whose files are at hand; its receipts."""
@@ -129,6 +131,7 @@ class Job:
     def _kernel(self, frame: DataFrame, level: int) -> DataFrame:
         flow = self._flow
         consumed = flow.consumed
+        beside = _beside(flow, level)
         members = tuple(
             Member(
                 node.id,
@@ -136,6 +139,7 @@ class Job:
                 node.operator,
                 node.source if node.source in consumed else None,
                 node.names,
+                tuple(edge for edge in beside if edge.source == node.source),
             )
             for node in flow.at(level)
         )
@@ -154,11 +158,32 @@ def _edges(flow: Flow, inline: int) -> dict[int, list[tuple[Step, Edge]]]:
     for node in flow.nodes:
         for step in node.steps:
             level = levels[step.source] + 1
-            column = f"e{len(found[level])}"
-            work = step.chain.inline if level >= inline else None
-            edge = Edge(column, node.id, step.port, node.operator, step.chain.many, step.source, work)
+            if level > node.level:
+                continue
+            edge = _edge(node, step, f"e{len(found[level])}", inline=level >= inline)
             found[level].append((step, edge))
     return found
+
+
+def _beside(flow: Flow, level: int) -> list[Edge]:
+    """The edges between nodes of one level."""
+    here = {node.source for node in flow.at(level)}
+    steps = [(node, step) for node in flow.at(level) for step in node.steps if step.source in here]
+    return [_edge(node, step, "", inline=True) for node, step in steps]
+
+
+def _edge(node: FlowNode, step: Step, column: str, *, inline: bool) -> Edge:
+    chain = step.chain
+    return Edge(
+        column,
+        node.id,
+        step.port,
+        node.operator,
+        chain.many,
+        step.source,
+        chain.inline if inline else None,
+        node.stays,
+    )
 
 
 def _as_it_is(plan: Any) -> Any:

@@ -72,7 +72,9 @@ def _register(
     from_log: bool,
     forgets: Mapping[int, int],
 ) -> None:
-    named = {leaf.id: leaf for leaf in (*plan.reads, *plan.leaves)}  # Spark may need nothing of what a query names
+    named = {
+        leaf.id: leaf for leaf in (*plan.reads, *plan.leaves)
+    }  # Spark may need nothing of what a query names
     for leaf in named.values():
         if leaf.kind in ("stream", "table"):
             frame = _topic(db, session, view, leaf, upto, forgets)

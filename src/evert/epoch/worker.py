@@ -24,10 +24,12 @@ import pyarrow as pa
 from evert.delta import DataError, Operator
 from evert.delta.inline import Work
 from evert.epoch import slices
-from evert.epoch.cells import CELL, MOST_ROWS, RECEIPT, Cell, from_blob, read_cells, split, to_batch, to_blob
+from evert.epoch.cells import CELL, MOST_ROWS, RECEIPT, Cell, read_cells, split, to_batch
 from evert.epoch.receipt import Manifest, Published, Receipt
+from evert.epoch.spill import Cellar, Spill, to_blob
 from evert.log.files import sync
 from evert.trace import NodeState, RunCache, RunWriter
+from evert.trace.arrays import decoded
 
 FOLDER, EPOCH = "evert.folder", "evert.epoch"
 INLINE = 256 << 10
@@ -52,6 +54,8 @@ class Edge:
     many: bool
     source: str
     work: Work | None = None
+    stays: bool = False
+    """Its rows need no exchange: they are in the right shard."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +72,12 @@ class Then:
     def output(self) -> pa.Schema:
         return CELL if self.schema is None else self.schema
 
-    def batches(self, source: str, rows: pa.Table, shard: int = 0) -> Iterator[pa.RecordBatch]:
+    def batches(self, source: str, rows: pa.Table, spill: Spill, shard: int = 0) -> Iterator[pa.RecordBatch]:
         """All that becomes of rows of a source."""
         cells: list[Cell] = []
         for edge in self.edges:
             if edge.source == source and edge.work is not None:
-                cells += _packed(edge, edge.work.apply(rows), self.shards, self.bits)
+                cells += _packed(edge, edge.work.apply(rows), self.shards, self.bits, spill, shard)
         if cells:
             yield self.of(cells)
         if self.schema is not None and source in self.schema.names:
@@ -87,60 +91,68 @@ class Then:
 
 @dataclass(frozen=True)
 class Member:
-    """A node of a level; `source` names the struct column of its delta if anything consumes it."""
+    """A node of a level; `source` names the struct column of its delta if anything consumes it.
+
+    `beside` are the edges to nodes of the same level, which come after it.
+    """
 
     node: int
     view: str
     operator: Operator
     source: str | None
     names: tuple[str, ...]
+    beside: tuple[Edge, ...] = ()
 
 
-def scan(batches: Iterable[pa.RecordBatch], then: Then) -> Iterator[pa.RecordBatch]:
+def scan(shares: Iterable[pa.RecordBatch], then: Then) -> Iterator[pa.RecordBatch]:
     """What becomes of the rows that enter: those that the driver left in a file, and those of segments.
 
     What comes in are numbers of shares; the number of the task may be another one, in a union of several scans.
     """
     _settle()
-    numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
+    numbers = [number for batch in shares for number in batch.column(0).to_pylist()]
     folder, epoch = _place()
-    for number in numbers:
-        for one in slices.share_of(folder, epoch, number):
-            yield from then.batches(one.source, one.read(Path(folder)))
-    if 0 not in numbers:
-        return
-    with pa.memory_map(str(Path(folder, f"{epoch}input.arrow"))) as file, pa.ipc.open_stream(file) as stream:
-        for batch in stream:
-            for name in batch.schema.names[: -len(CELL)]:
-                rows = _unwrapped(batch.column(name), False)
-                if rows is not None:
-                    yield from then.batches(name, rows)
+    with _spill() as spill:
+        for number in numbers:
+            for one in slices.share_of(folder, epoch, number):
+                yield from then.batches(one.source, one.read(Path(folder)), spill)
+        if 0 not in numbers:
+            return
+        path = str(Path(folder, f"{epoch}input.arrow"))
+        with pa.memory_map(path) as file, pa.ipc.open_stream(file) as stream:
+            for batch in stream:
+                for name in batch.schema.names[: -len(CELL)]:
+                    rows = _unwrapped(batch.column(name), False)
+                    if rows is not None:
+                        yield from then.batches(name, rows, spill)
 
 
 def pack(
-    batches: Iterable[pa.RecordBatch], edges: Sequence[Edge], shards: int, bits: int
+    rows: Iterable[pa.RecordBatch], edges: Sequence[Edge], shards: int, bits: int
 ) -> Iterator[pa.RecordBatch]:
     """Structs to cells: each edge's rows prepared by their node's operator and split by shard."""
     _settle()
-    for batch in batches:
-        cells = list(read_cells([batch])) if "blob" in batch.schema.names else []
-        for edge in edges:
-            rows = _unwrapped(batch.column(edge.column), edge.many)
-            if rows is not None:
-                cells += _packed(edge, rows, shards, bits)
-        if cells:
-            yield to_batch(cells)
+    with _spill() as spill:
+        for batch in rows:
+            cells = list(read_cells([batch])) if "blob" in batch.schema.names else []
+            for edge in edges:
+                given = _unwrapped(batch.column(edge.column), edge.many)
+                if given is not None:
+                    here = batch.column("shard").drop_null()[0].as_py() if edge.stays else 0
+                    cells += _packed(edge, given, shards, bits, spill, here)
+            if cells:
+                yield to_batch(cells)
 
 
-def _packed(edge: Edge, rows: pa.Table, shards: int, bits: int) -> Iterator[Cell]:
-    prepared = edge.operator.prepare(edge.port, rows, bits)
+def _packed(edge: Edge, rows: pa.Table, shards: int, bits: int, spill: Spill, here: int) -> Iterator[Cell]:
+    prepared = decoded(edge.operator.prepare(edge.port, rows, bits))
     if prepared.num_rows:
-        for shard, piece in split(prepared, shards):
-            yield Cell(shard, edge.node, edge.port, to_blob(piece))
+        for shard, piece in [(here, prepared)] if edge.stays else split(prepared, shards, bits):
+            yield Cell(shard, edge.node, edge.port, spill.blob(piece))
 
 
 def kernel(
-    batches: Iterable[pa.RecordBatch], members: Sequence[Member], level: int, then: Then | None
+    rows: Iterable[pa.RecordBatch], members: Sequence[Member], level: int, then: Then | None
 ) -> Iterator[pa.RecordBatch]:
     """All nodes of a level, for one shard; at the last level nobody wants their deltas."""
     from pyspark import TaskContext
@@ -151,19 +163,24 @@ def kernel(
     here = {member.node for member in members}
     cells: dict[int, dict[int, list[pa.Table]]] = defaultdict(lambda: defaultdict(list))
     passing: list[Cell] = []
-    for cell in read_cells(batches):
+    folder, epoch = _place()
+    cellar = Cellar(folder)
+    for cell in read_cells(rows):
         if cell.node in here:
-            cells[cell.node][cell.port].append(from_blob(cell.blob))
+            cells[cell.node][cell.port].append(cellar.table(cell.blob))
         else:
             passing.append(cell)
-    folder, epoch = _place()
     manifest = Manifest.load(folder, epoch, shard)
     task = _Task(manifest, shard, f"{epoch}{level}-{shard}-{attempt}")
-    with task:
+    with task, _spill() as spill:
         for member in members:
             for piece in task.apply(member, cells.pop(member.node, {})):
+                for edge in member.beside:
+                    assert edge.work is not None
+                    prepared = edge.operator.prepare(edge.port, edge.work.apply(piece), manifest.bits)
+                    cells[edge.node][edge.port].append(decoded(prepared))
                 if then is not None and member.source is not None:
-                    yield from then.batches(member.source, piece, shard)
+                    yield from then.batches(member.source, piece, spill, shard)
     receipts = task.receipts
     if then is None:
         for cell in passing:
@@ -249,6 +266,14 @@ def _settle() -> None:
         gc.freeze()
 
 
+def _spill() -> Spill:
+    """The file of this task for large cells."""
+    from pyspark import TaskContext
+
+    folder, epoch = _place()
+    return Spill(folder, f"{epoch}{TaskContext.get().taskAttemptId()}.cells")
+
+
 def _place() -> tuple[str, str]:
     from pyspark import TaskContext
 
@@ -270,7 +295,7 @@ def _unwrapped(column: pa.Array, many: bool) -> pa.Table | None:
 def _wide(delta: pa.Table, source: str, schema: pa.Schema, shard: int = 0) -> Iterator[pa.RecordBatch]:
     """A delta as rows of the wide schema, in batches that are not too large."""
     kind = schema.field(source).type
-    for batch in delta.combine_chunks().to_batches(max_chunksize=MOST_ROWS):
+    for batch in decoded(delta).combine_chunks().to_batches(max_chunksize=MOST_ROWS):
         columns = [batch.column(field.name).cast(field.type) for field in kind]
         struct = pa.StructArray.from_arrays(columns, fields=list(kind))
         here = pa.repeat(pa.scalar(shard, pa.int32()), batch.num_rows)

@@ -11,6 +11,7 @@ from evert.delta.touched import Touched
 from evert.plan.chains import Pipe, Select, Through, Where
 from evert.plan.explain import Drawing
 from evert.plan.graph import How
+from evert.plan.keys import Keys
 from evert.plan.nodes import Port
 from evert.plan.tree import PerKey, Top
 from evert.plan.types import arrow_schema, check_key, check_ordered, kind_of
@@ -45,9 +46,20 @@ def top(plan: Incremental, shape: Top) -> Flow:
     node = plan.nodes.add("top", operator, [port], shape.text, spec, append_only=False)
     given = (*columns, shape.rank) if shape.rank is not None else columns
     pipe = Pipe(node, given).then(Select(shape.columns, tuple(column.term for column in shape.columns)))
-    unique = child.keys
     drawing = Drawing(shape.text, (child.drawing,), node)
-    return plan.made((pipe,), shape.columns, unique, drawing)
+    return plan.made((pipe,), shape.columns, (*child.keys, *_numbered(plan, shape)), drawing)
+
+
+def _numbered(plan: Incremental, shape: Top) -> Keys:
+    """What row numbers add to the keys: a partition has each of them once."""
+    partition = [plan.catalyst.attribute_id(term) for term in shape.partition]
+    there = {column.id for column in shape.columns}
+    known = tuple(id for id in partition if id is not None and id in there)
+    if shape.kind != "row_number" or len(known) < len(partition):
+        return ()
+    if shape.least == shape.most:
+        return (known,)
+    return () if shape.rank is None else ((*known, shape.rank.id),)
 
 
 def per_key(plan: Incremental, shape: PerKey) -> Flow:

@@ -78,6 +78,8 @@ class Node:
     append_only: bool
     fingerprint: str
     how: How = "incremental"
+    stays: bool = False
+    """Its rows come from one node and are in the shards where it needs them already."""
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
-from evert.delta.inline import FUNCTIONS, Call, Constant, Expression, Field, Keep, Make, Work
+from evert.delta.functions import FUNCTIONS
+from evert.delta.inline import Call, Constant, Expression, Field, Keep, Make, Work
 from evert.plan.chains import Pipe, Select, Where
+from evert.plan.signatures import Kind, result
 from evert.plan.tree import Column, Term
 
 _KINDS: Mapping[str, pa.DataType] = {
@@ -30,24 +33,11 @@ _KINDS: Mapping[str, pa.DataType] = {
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
 }
+_DAYTIME = re.compile(r"interval (day|hour|minute|second)( to (hour|minute|second))?")
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _SAME = {"KnownNotNull", "KnownNullable", "Alias"}
-_TESTS = {
-    "And",
-    "EqualNullSafe",
-    "EqualTo",
-    "GreaterThan",
-    "GreaterThanOrEqual",
-    "In",
-    "IsNotNull",
-    "IsNull",
-    "LessThan",
-    "LessThanOrEqual",
-    "Not",
-    "Or",
-}
-_ARITHMETIC = {"Add", "Multiply", "Remainder", "Subtract", "UnaryMinus"}
-_CHOICES = {"CaseWhen", "Coalesce", "If"}
+_STEP = re.compile(r"(-?\d+) (day|hour|minute|second)s?")
+_MICROS = {"day": 86_400_000_000, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
 
 
 def inlined(pipe: Pipe, terms: Sequence[Term]) -> Work | None:
@@ -73,8 +63,7 @@ class _NotHereError(Exception):
     """Spark must evaluate this."""
 
 
-_Typed = tuple[Expression, pa.DataType | None]
-"""An expression and its type; without one it can be passed on, and nothing else."""
+_Typed = tuple[Expression, Kind]
 
 
 def _places(columns: Sequence[Column]) -> dict[int, int]:
@@ -106,61 +95,37 @@ def _expression(nodes: Iterator[dict[str, Any]], places: Mapping[int, int]) -> _
         return _field(values[0], kinds[0], node["ordinal"])
     if name not in FUNCTIONS:
         raise _NotHereError
-    kind = _result(name, node, kinds)
+    kind = result(name, node, values, kinds, _kind(node.get("dataType", "")))
+    if kind is None:
+        raise _NotHereError
     return Call(name, values, kind), kind
-
-
-def _result(name: str, node: Mapping[str, Any], kinds: Sequence[pa.DataType | None]) -> pa.DataType:
-    """The type of what a function gives, if it is one for arguments of these types."""
-    first = kinds[0]
-    if name in ("IsNull", "IsNotNull"):
-        return pa.bool_()
-    if any(kind is None for kind in kinds):
-        raise _NotHereError
-    if name == "Cast":
-        return _cast(first, _kind(node["dataType"]))
-    if name == "PreciseTimestampConversion":
-        return _KINDS[node["toType"]]
-    if name in _CHOICES:
-        chosen = _chosen(name, kinds)
-        if len(set(chosen)) > 1 or pa.types.is_nested(chosen[0]):
-            raise _NotHereError
-        return chosen[0]
-    if len(set(kinds)) > 1 or pa.types.is_nested(first) or pa.types.is_floating(first):
-        raise _NotHereError
-    if name in _ARITHMETIC and not pa.types.is_integer(first):
-        raise _NotHereError
-    return pa.bool_() if name in _TESTS else first
-
-
-def _chosen(name: str, kinds: Sequence[pa.DataType | None]) -> Sequence[pa.DataType | None]:
-    """The types of the arguments among which a function chooses."""
-    if name == "If":
-        return kinds[1:]
-    if name == "CaseWhen":
-        return [*kinds[1::2], *(kinds[-1:] if len(kinds) % 2 else [])]
-    return kinds
-
-
-def _cast(given: pa.DataType | None, wanted: pa.DataType | None) -> pa.DataType:
-    """Between integers, and from whole decimals to integers: what does not fit is an error here."""
-    whole = given is not None and pa.types.is_decimal(given) and given.scale == 0
-    if wanted is None or not pa.types.is_integer(wanted) or not (whole or pa.types.is_integer(given)):
-        raise _NotHereError
-    return wanted
 
 
 def _literal(node: Mapping[str, Any]) -> _Typed:
     kind, value = _kind(node["dataType"]), node.get("value")
+    if node["dataType"] == "interval" and value is not None:
+        kind, value = pa.duration("us"), _micros(value)
     if kind is None:
         raise _NotHereError
     if value is None or pa.types.is_string(kind):
         return Constant(value, kind), kind
     if pa.types.is_boolean(kind):
         return Constant(value == "true", kind), kind
-    if pa.types.is_integer(kind):
+    if pa.types.is_integer(kind) or pa.types.is_duration(kind):
         return Constant(int(value), kind), kind
+    if pa.types.is_decimal(kind):
+        return Constant(Decimal(value), kind), kind
+    if pa.types.is_float64(kind) and float(value) > 0:  # as keys of a dict, 0.0 and -0.0 are the same
+        return Constant(float(value), kind), kind
     raise _NotHereError
+
+
+def _micros(interval: str) -> int:
+    """The microseconds of an interval of days, hours, minutes and seconds; in UTC a day is a day."""
+    steps = _STEP.findall(interval)
+    if " ".join(f"{number} {unit}" for number, unit in steps) != re.sub(r"s\b", "", interval):
+        raise _NotHereError
+    return sum(int(number) * _MICROS[unit] for number, unit in steps)
 
 
 def _struct(values: Sequence[Expression], kinds: Sequence[pa.DataType | None]) -> _Typed:
@@ -188,5 +153,7 @@ def _kind(text: Any) -> pa.DataType | None:
         ]
         known = text["type"] == "struct" and all(kind is not None for _, kind in fields)
         return pa.struct(fields) if known else None
+    if _DAYTIME.fullmatch(text):
+        return pa.duration("us")
     decimal = _DECIMAL.fullmatch(text)
     return pa.decimal128(int(decimal[1]), int(decimal[2])) if decimal else _KINDS.get(text)

@@ -17,6 +17,7 @@ from evert.plan.expressions import name_of
 from evert.plan.fingerprints import FORMAT, digest, term_text
 from evert.plan.graph import Chain, How, Leaf, Node
 from evert.plan.inline import inlined
+from evert.plan.placing import Places, kept_by, placed_by
 from evert.plan.tree import Recompute, Term
 from evert.plan.types import carried, kind_of, kinds_in
 from evert.schema.types import Atom, Column, DataType, Struct
@@ -53,6 +54,8 @@ class Nodes:
     nodes: dict[str, Node] = field(default_factory=dict)
     _sources: dict[str, tuple[str, Any]] = field(default_factory=dict)
     _used: dict[str, set[int]] = field(default_factory=dict)
+    _placed: dict[str, Places | None] = field(default_factory=dict)
+    """The columns that decide in which shard the rows of a node are."""
 
     def leaf(self, leaf: Leaf) -> str:
         """The id of a leaf, which is added if it is new."""
@@ -88,8 +91,11 @@ class Nodes:
             made = [self._chain(pipe, port) for pipe in port.pipes]
             chains.append(tuple(chain for chain, _ in made))
             texts.append([sorted(text for _, text in made), [one.ddl() for one in port.kinds]])
-        fingerprint = digest([FORMAT, kind, spec, texts, self.settings])
-        return self._add(kind, operator, tuple(chains), detail, fingerprint, append_only=append_only, how=how)
+        kept = kept_by(self.catalyst, operator, ports, self._placed)
+        fingerprint = digest([FORMAT, kind, spec, texts, self.settings, kept])
+        return self._add(
+            kind, operator, tuple(chains), detail, fingerprint, append_only=append_only, how=how, kept=kept
+        )
 
     def _chain(self, pipe: Pipe, port: Port) -> tuple[Chain, str]:
         source, row = self._sources[pipe.source]
@@ -146,12 +152,15 @@ class Nodes:
         *,
         append_only: bool,
         how: How = "incremental",
+        kept: Places | None = None,
     ) -> str:
         for node in self.nodes.values():
             if node.fingerprint == fingerprint:
                 return node.id
         name = f"n{len(self.nodes)}"
-        self.nodes[name] = Node(name, operator, ports, kind, detail, append_only, fingerprint, how)
+        stays = kept is not None
+        self.nodes[name] = Node(name, operator, ports, kind, detail, append_only, fingerprint, how, stays)
+        self._placed[name] = placed_by(operator, kept)
         self._sources[name] = fingerprint, self._row(kinds_in(operator.output))
         return name
 

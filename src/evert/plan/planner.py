@@ -51,15 +51,21 @@ class Planner:
         self._settings = {name: str(conf.get(name)) for name in _SETTINGS}
         self._relations: dict[str, Relation] = {}
         self._placeholders: dict[int, str] = {}
+        self._shown: dict[str, tuple[Any, ...]] = {}
+        """What each name stands for, in lower case."""
 
     def register(
         self, name: str, kind: LeafKind, schema: pa.Schema, id: str, key: tuple[str, ...], append_only: bool
     ) -> None:
         """Let queries name a relation; a second one of the same name takes its place."""
-        self._show(id, Relation(Leaf(id, kind, name, schema), key, append_only))
+        meaning = (id, kind, name, schema, key, append_only)
+        if self._shown.get(name.lower()) != meaning:
+            self._show(id, Relation(Leaf(id, kind, name, schema), key, append_only))
+            self._shown[name.lower()] = meaning
 
     def _show(self, id: str, relation: Relation) -> None:
         schema = relation.leaf.schema
+        self._shown.pop(relation.leaf.name.lower(), None)
         placeholder = self.catalyst.placeholder(relation.leaf.name, ddl(schema.names, kinds_in(schema)))
         self._relations[id] = relation
         self._placeholders[placeholder] = id
@@ -69,6 +75,7 @@ class Planner:
         gone = {id for id, relation in self._relations.items() if relation.leaf.name.lower() == name.lower()}
         self._relations = {id: one for id, one in self._relations.items() if id not in gone}
         self._placeholders = {one: id for one, id in self._placeholders.items() if id not in gone}
+        self._shown.pop(name.lower(), None)
         self.catalyst.forget(name)
 
     def plan(

@@ -18,8 +18,34 @@ _FLOATING = {16: "<f2", 32: "<f4", 64: "<f8"}
 
 def one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """The column as one plain array, copied only where it is in several chunks or a dictionary."""
-    array = whole(column) if isinstance(column, pa.ChunkedArray) else column
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    if pa.types.is_dictionary(column.type):
+        column = pa.chunked_array(
+            [chunk.dictionary_decode() for chunk in _chunks(column)], column.type.value_type
+        )
+    return whole(column) if isinstance(column, pa.ChunkedArray) else column
+
+
+def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
+    return list(column.chunks) if isinstance(column, pa.ChunkedArray) else [column]
+
+
+def late(array: pa.Array, at: np.ndarray) -> pa.Array:
+    """The values at these places; text is copied only when it is asked for, by `one_chunk` or `decoded`.
+
+    Until then it is a dictionary: the array as it is, and the places in it. What is filtered out is never copied.
+    """
+    if is_text(array.type):
+        return pa.DictionaryArray.from_arrays(pa.array(at, pa.int64()), array, safe=False)
+    return take(array, at)
+
+
+def decoded(table: pa.Table) -> pa.Table:
+    """The table without late columns."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            kind = pa.field(field.name, field.type.value_type)
+            table = table.set_column(place, kind, one_chunk(table.column(place)))
+    return table
 
 
 def arrays_of(table: pa.Table, names: Sequence[str]) -> list[pa.Array]:

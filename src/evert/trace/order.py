@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evert.schema.digest import floats, integers, valid
-from evert.trace.arrays import is_listed, is_text, offsets, take
+from evert.trace.arrays import is_listed, is_text, offsets, one_chunk, take
 
 _NOT_SIGN = np.int64(0x7FFFFFFFFFFFFFFF)
 
@@ -47,7 +47,8 @@ def arranged(
         if not len(tied):
             break
         rows = places[tied]
-        parts = [np.cumsum(starts[tied]), *_parts(take(columns[by.name], rows), by, exact)]
+        values = one_chunk(take(columns[by.name], rows))
+        parts = [np.cumsum(starts[tied]), *_parts(values, by, exact)]
         inner = np.lexsort(parts[::-1])
         places[tied], starts[tied] = rows[inner], _steps([part[inner] for part in parts])
     return places, np.flatnonzero(starts)

@@ -97,7 +97,7 @@ class Reader:
         return self.opened(lambda tx: [look(tx, readable(tx, name)) for name in names])
 
     def get(self, name: str, key: Sequence[Any]) -> list[dict[str, Any]]:
-        """The rows of a key, through the runs of the one shard that may have it."""
+        """The rows of a key, which are in one of the shards."""
         needles: list[pa.Array] = []
         hashes = np.zeros(1, np.uint64)
 
@@ -106,7 +106,7 @@ class Reader:
             view = readable(tx, name)
             needles = key_arrays(view, key)
             hashes = hash_rows(needles, 1, self._bits)
-            return [look(tx, view, int(hashes[0] % np.uint64(shards(tx))))]
+            return [look(tx, view)]
 
         (opened,) = self.opened(at_key)
         view = opened.seen.view
@@ -181,12 +181,9 @@ class Reader:
         self._most = max(FORGET_AFTER, 2 * len(self._cache))
 
 
-def look(tx: Transaction, view: Definition, shard: int | None = None) -> Seen:
-    """The runs of a view, or of one shard of it."""
-    sql, values = _RUNS, [view.id, OUTPUT, TRACE]
-    if shard is not None:
-        sql, values = f"{sql} AND r.shard = ?", [*values, shard]
-    rows = tx.all(f"{sql} ORDER BY r.id DESC", *values)
+def look(tx: Transaction, view: Definition) -> Seen:
+    """The runs of a view."""
+    rows = tx.all(f"{_RUNS} ORDER BY r.id DESC", view.id, OUTPUT, TRACE)
     return Seen(view, tuple((row[0], Stored(*row[1:])) for row in rows))
 
 
@@ -218,11 +215,6 @@ def not_ready(tx: Transaction, view: Definition) -> NotReady:
         hint="call db.refresh(), or keep views up to date with db.run()",
         view=view.name,
     )
-
-
-def shards(tx: Transaction) -> int:
-    row = tx.one("SELECT value FROM engine WHERE name = 'shards'")
-    return 1 if row is None else int(row[0])
 
 
 def key_arrays(view: Definition, key: Sequence[Any]) -> list[pa.Array]:

@@ -1,0 +1,46 @@
+"""In which shard a row is: the columns that decide it, on the way into an operator and out of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evert.delta.aggregate import Aggregate
+from evert.delta.join import Join
+from evert.delta.operator import Operator
+from evert.delta.output import Output
+from evert.delta.semi import Semi
+from evert.delta.swap import Swap
+from evert.delta.top import Top
+from evert.delta.touched import Touched
+from evert.delta.upsert import Upsert
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Rows of any port that are equal in its `ports` columns must be in one shard, and what comes of them is too.
+
+    The columns of the ports correspond to each other, and to the `output` columns, which have the same values.
+    """
+
+    ports: tuple[tuple[int, ...], ...]
+    output: tuple[int, ...]
+
+
+def placement(operator: Operator) -> Placement | None:
+    """How an operator's rows are placed; None if their columns alone do not tell."""
+    match operator:
+        case Aggregate(keys=count):
+            group = tuple(range(count))
+            return Placement((group,) * len(operator.inputs), group)
+        case Join(left_key=left, right_key=right):
+            return Placement((left, right), left)
+        case Semi(kind="semi", left_key=left):
+            return Placement((left, tuple(range(len(left)))), left)
+        case Swap(keys=key):
+            return Placement((tuple(range(len(key))), key), key)
+        case Top(keys=key) | Touched(keys=key) | Upsert(key=key):
+            return Placement((key,), key)
+        case Output():
+            key = tuple(range(len(operator.columns))) if operator.key is None else operator.key
+            return Placement((key,), key)
+    return None

@@ -1,0 +1,70 @@
+"""Which nodes find their rows in the shard where they come from, so that nothing has to be exchanged.
+
+A node that groups by `a, b` what another one has grouped by `a` needs no exchange: rows that are equal in `a` and
+`b` are equal in `a`, so they are together already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from evert.delta.placement import placement
+from evert.plan.catalyst import Catalyst
+from evert.plan.chains import Pipe, Select
+from evert.plan.tree import Term
+
+if TYPE_CHECKING:
+    from evert.delta.operator import Operator
+    from evert.plan.nodes import Port
+
+Places = tuple[int, ...]
+
+
+def kept_by(
+    catalyst: Catalyst, operator: Operator, ports: Sequence[Port], placed: Mapping[str, Places | None]
+) -> Places | None:
+    """By which columns of its key an operator's rows are where they must be already; None if they are not.
+
+    The columns are given by their places in the key. `placed` has those that decide where a node's rows are.
+    """
+    known = placement(operator)
+    sources = {pipe.source for port in ports for pipe in port.pipes}
+    by = placed.get(next(iter(sources))) if len(sources) == 1 else None
+    if known is None or by is None:
+        return None
+    found = {
+        _within(catalyst, pipe, port.terms, by, key)
+        for port, key in zip(ports, known.ports, strict=True)
+        for pipe in port.pipes
+    }
+    return found.pop() if len(found) == 1 else None
+
+
+def placed_by(operator: Operator, kept: Places | None) -> Places | None:
+    """The columns of an operator's output that decide where its rows are, if they stayed or were exchanged."""
+    known = placement(operator)
+    if known is None:
+        return None
+    return known.output if kept is None else tuple(known.output[place] for place in kept)
+
+
+def _within(catalyst: Catalyst, pipe: Pipe, terms: Sequence[Term], by: Places, key: Places) -> Places | None:
+    """Where, in the key of a port, the columns come in through a pipe by which its source is placed."""
+    if not pipe.plain:
+        return None
+    of_key = [_origin(catalyst, pipe, terms[place]) for place in key]
+    if not set(by) <= set(of_key):
+        return None
+    return tuple(of_key.index(place) for place in by)
+
+
+def _origin(catalyst: Catalyst, pipe: Pipe, term: Term) -> int | None:
+    """The column of its source that a term at the end of a pipe is, if it is one."""
+    id = catalyst.attribute_id(term)
+    for step in reversed(pipe.steps):
+        if id is not None and isinstance(step, Select):
+            made = {column.id: one for column, one in zip(step.columns, step.terms, strict=True)}
+            id = catalyst.attribute_id(made[id]) if id in made else None
+    places = {column.id: place for place, column in enumerate(pipe.columns)}
+    return None if id is None else places.get(id)

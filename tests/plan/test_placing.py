@@ -1,0 +1,51 @@
+"""Which nodes find their rows in the shards where they are."""
+
+from __future__ import annotations
+
+import pytest
+
+STAYING = [
+    ("select auction, count(*) as n from bid group by auction", ["aggregate"], ["output"]),
+    ("select count(*) as n from bid group by auction", ["aggregate", "output"], []),
+    ("select auction + 1 as a, count(*) as n from bid group by auction", ["aggregate", "output"], []),
+    (
+        "select n, auction from (select auction, count(*) as n from bid group by 1) where n > 1",
+        ["aggregate"],
+        ["output"],
+    ),
+    (
+        "select a.id, max(b.price) as most from auction a join bid b on a.id = b.auction group by a.id, a.category",
+        ["upsert", "join"],
+        ["aggregate", "output"],
+    ),
+    (
+        "select a.category, max(b.price) as m from auction a join bid b on a.id = b.auction group by a.category",
+        ["upsert", "join", "aggregate"],
+        ["output"],
+    ),
+    (
+        "select * from (select *, row_number() over (partition by auction order by price) as r from bid)"
+        " where r < 3",
+        ["top"],
+        ["output"],
+    ),
+    ("select auction, price from bid", ["output"], []),
+    (
+        "select auction from (select auction from bid group by auction) union all select id from person",
+        ["aggregate", "output"],
+        [],
+    ),
+    (
+        "select upper(channel) as c, n from (select channel, count(*) as n from bid group by 1)",
+        ["aggregate", "output"],
+        [],
+    ),
+    ("select auction, median(price) as m from bid group by auction", ["rows", "swap", "output"], []),
+]
+
+
+@pytest.mark.parametrize(("query", "exchanged", "staying"), STAYING)
+def test_rows_stay_where_the_columns_say_so(planner, query, exchanged, staying):
+    plan = planner.plan(query)
+    assert [node.kind for node in plan.nodes if not node.stays] == exchanged
+    assert [node.kind for node in plan.nodes if node.stays] == staying
