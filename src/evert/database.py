@@ -30,6 +30,7 @@ from evert.transaction import Transaction, request_of
 from evert.views import definition as definitions
 from evert.views import earlier, upkeep, waiting
 from evert.views.earlier import Earlier
+from evert.views.profile import EpochProfile, profiles
 from evert.views.reader import Reader
 from evert.views.record import RefreshPolicy
 from evert.views.status import ViewStatus, statuses
@@ -383,9 +384,17 @@ class Database:
         """Keep all views at the head of the log, until told to stop or the time is over."""
         self._runner().run(stop=stop, on_epoch=on_epoch, seconds=seconds)
 
-    def explain(self, query: str | Callable[[Any], Any]) -> Explanation:
-        """How a view, or a query that could be one, is kept up to date."""
-        return self._runner().explain(query)
+    def explain(self, query: str | Callable[[Any], Any], *, analyze: bool = False) -> Explanation:
+        """How a view, or a query that could be one, is kept up to date.
+
+        With `analyze`, what each node of a view did in the last epoch is said below it.
+        """
+        return self._runner().explain(query, analyze=analyze)
+
+    def profile(self) -> list[EpochProfile]:
+        """Where the time of the last epoch of each group went."""
+        with self.catalog.read() as tx:
+            return profiles(tx)
 
     def prove(self, name: str | None = None) -> list[Proof]:
         """Compare a view, or all of them, with plain Spark SQL over the log at its position."""

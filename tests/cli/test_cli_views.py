@@ -99,6 +99,30 @@ def test_views_and_status_tell_how_far_they_are(shop: Shell) -> None:
     assert shop.run("status").stdout.splitlines()[1].split()[:4] == ["revenue", "live", "2", "1"]
 
 
+def test_a_profile_tells_what_the_nodes_did(shop: Shell) -> None:
+    (epoch,) = shop.lines("status", "--profile")
+    assert (epoch["group"], epoch["position"], epoch["events"]) == ("default", 2, 4)
+    nodes = {node["kind"]: node for node in epoch["nodes"]}
+    assert nodes["join"]["rows_in"] == 4
+    assert (nodes["join"]["rows_out"], nodes["output"]["rows_out"], nodes["output"]["state_rows"]) == (
+        2,
+        2,
+        2,
+    )
+    assert all(node["milliseconds"] > 0 for node in epoch["nodes"])
+    assert epoch["milliseconds"] > epoch["scanning"] > 0
+    whole, header, *lines = shop.run("status", "--profile").stdout.splitlines()
+    assert whole.startswith("default: 4 events to position 2 in ")
+    assert header.split()[:3] == ["view", "node", "kind"]
+    assert [line.split()[0] for line in lines] == ["revenue"] * len(nodes)
+    shop.run("append", "orders", given='{"id": 102, "customer": 9, "amount": "1.00"}')
+    shop.run("run", "--once")
+    tree = shop.run("explain", "--analyze", "revenue").stdout
+    assert "1 rows in, 0 out" in tree
+    assert "not reached by the last epoch; state of 2 rows" in tree
+    assert shop.error("explain", "--analyze", "SELECT 1 AS x", code=4)["error"] == "refused"
+
+
 def test_statements_show_describe_and_explain_views(shop: Shell) -> None:
     (listed,) = shop.lines("sql", "SHOW VIEWS")
     assert (listed["view"], listed["state"], listed["position"], listed["key"]) == (

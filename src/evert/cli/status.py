@@ -12,22 +12,66 @@ from evert.cli.base import Command, session
 from evert.cli.output import listing, sized
 
 if TYPE_CHECKING:
+    from evert.views.profile import EpochProfile, NodeProfile
     from evert.views.status import ViewStatus
 
 SHOWN = ("view", "state", "position", "behind", "seconds", "epoch ms", "changed", "rows", "size")
 _BAR = 20
 
 
+PROFILED = (
+    "view",
+    "node",
+    "kind",
+    "rows in",
+    "rows out",
+    "received",
+    "ms",
+    "state rows",
+    "state",
+    "expressions",
+)
+
+
 @click.command(cls=Command)
-def status() -> None:
+@click.option("--profile", is_flag=True, help="Show what the time of the last epoch went into, node by node.")
+def status(profile: bool) -> None:
     """How far the views are: position, events and seconds behind, the last epoch, rows and size of the state.
 
     It reads what the last epoch has left, and starts no Java.
 
+    \b
     Example: evert status
+             evert status --profile
     """
     with session().open() as db:
-        show_status(db.status())
+        if profile:
+            show_profile(db.profile())
+        else:
+            show_status(db.status())
+
+
+def show_profile(epochs: Iterable[EpochProfile]) -> None:
+    """The last epoch of each group: a line for the whole, and a table of its nodes."""
+    found = list(epochs)
+    if session().json:
+        listing([asdict(one) for one in found], (), empty="[]")
+        return
+    if not found:
+        click.echo("no epoch has run yet")
+    for one in found:
+        click.echo(
+            f"{one.group}: {one.events:,} events to position {one.position} in {one.milliseconds:,.0f} ms;"
+            f" all tasks together: reading {one.scanning:,.0f} ms, nodes {one.in_nodes:,.0f} ms,"
+            f" packing for Spark {one.packing:,.0f} ms"
+        )
+        listing([_profiled(node) for node in one.nodes], PROFILED, empty="")
+
+
+def _profiled(node: NodeProfile) -> dict[str, Any]:
+    figures = (node.view, node.node, node.kind, node.rows_in, node.rows_out, sized(node.bytes_in))
+    state = (round(node.milliseconds, 1), node.state_rows, sized(node.state_bytes), node.home)
+    return dict(zip(PROFILED, (*figures, *state), strict=True))
 
 
 def show_status(found: Iterable[ViewStatus]) -> None:

@@ -25,6 +25,8 @@ class Outcome:
     epoch: str
     receipts: Sequence[Receipt]
     outputs: Mapping[str, int]
+    profile: str | None = None
+    """What the time of its tasks went into, as JSON."""
 
 
 def commit(
@@ -61,8 +63,8 @@ def commit(
     if work.joins or work.switches:
         states.share(tx, work.group)
     tx.run(
-        'INSERT INTO epochs ("group", shown, after, upto, at, micros, rows, changed)'
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        'INSERT INTO epochs ("group", shown, after, upto, at, micros, rows, changed, profile)'
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         work.group,
         int((work.joins or work.views[0].state == "live") and not work.views[0].held),
         max(0, work.after),
@@ -71,6 +73,7 @@ def commit(
         micros,
         events,
         sum(changed.values()),
+        outcome.profile,
     )
     return changed
 

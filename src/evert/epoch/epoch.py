@@ -23,7 +23,8 @@ from evert.epoch.feed import Feed, counted_since, gathered
 from evert.epoch.flow import Flow, Part, joined
 from evert.epoch.job import Job, input_schema
 from evert.epoch.planning import Planning, nodes_of
-from evert.epoch.receipt import Manifest, NodeRuns, Receipt
+from evert.epoch.profile import profile
+from evert.epoch.receipt import Manifest, NodeRuns, Receipt, Spent
 from evert.epoch.reuse import NOTHING
 from evert.epoch.slices import leave
 from evert.epoch.spark import Damaged, JobFailed
@@ -99,24 +100,26 @@ class Epochs:
         files = self._db.log.files
         epoch = self._running = files.announce_prefix(ROOM)
         try:
-            receipts = self._run_job(flow, feed, epoch, runs, again=not work.reuses)
+            said = self._run_job(flow, feed, epoch, runs, again=not work.reuses)
         except BaseException:
             files.discard([epoch])
             raise
         finally:
             self._running = ""
-        return Outcome(epoch, receipts, outputs), feed.events
+        receipts = [one for one in said if isinstance(one, Receipt)]
+        inline = _shape(flow) not in self._by_spark
+        return Outcome(epoch, receipts, outputs, profile(said, flow, inline=inline)), feed.events
 
     def _run_job(
         self, flow: Flow, feed: Feed, epoch: str, runs: Mapping[int, Mapping[int, NodeRuns]], *, again: bool
-    ) -> list[Receipt]:
+    ) -> list[Receipt | Spent]:
         """Run a flow's job; one that will be run `again` is kept."""
         folder = str(self._db.path.resolve())
         bits = self._db.config.hash_bits
         for shard in range(self.shards):
             nodes = {node.id: runs[shard][node.id] for node in flow.nodes}
             Manifest(folder, epoch, bits, nodes).save(shard)
-        shape = (tuple(node.id for node in flow.nodes), frozenset(flow.leaves))
+        shape = _shape(flow)
         inline = shape not in self._by_spark
         entry = self._entry(flow, feed, epoch, inline)
         make = partial(Job, self._planning.catalyst, flow, shards=self.shards, bits=bits, **entry)
@@ -124,17 +127,17 @@ class Epochs:
         key = (*shape, entry.get("tasks"))
         job = kept.get(key) or make(inline=inline)
         try:
-            receipts = job.run(folder, epoch)
+            said = job.run(folder, epoch)
         except JobFailed as error:
             if not job.inline or isinstance(error, Damaged):
                 raise
             job = make(inline=False)
-            receipts = job.run(folder, epoch)
+            said = job.run(folder, epoch)
             self._by_spark.add(shape)
         if len(kept) >= MOST_JOBS:
             kept.clear()
         kept[key] = job
-        return receipts
+        return said
 
     def _entry(self, flow: Flow, feed: Feed, epoch: str, inline: bool) -> dict[str, Any]:
         """Put down what enters a job, and say how it gets it."""
@@ -190,6 +193,11 @@ class Epochs:
             for shard, nodes in stored.items()
         }
         return parts, runs
+
+
+def _shape(flow: Flow) -> tuple[tuple[int, ...], frozenset[str]]:
+    """What tells flows apart: their nodes, and what enters them."""
+    return tuple(node.id for node in flow.nodes), frozenset(flow.leaves)
 
 
 def _part(tx: Transaction, work: Work, view: Definition, plan: Plan) -> Part:

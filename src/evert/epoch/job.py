@@ -17,7 +17,7 @@ from evert.epoch import spark as on_spark
 from evert.epoch import worker
 from evert.epoch.cells import CELL
 from evert.epoch.flow import Flow, FlowNode, Step
-from evert.epoch.receipt import Receipt
+from evert.epoch.receipt import Receipt, Spent
 from evert.epoch.worker import Edge, Member, Then
 
 if TYPE_CHECKING:
@@ -61,15 +61,15 @@ class Job:
         beside = [edge for level in self._edges for edge in _beside(self._flow, level)]
         return any(edge.work is not None for edge in (*crossing, *beside))
 
-    def run(self, folder: str, epoch: str) -> list[Receipt]:
-        """Run the job for an epoch whose files are at hand; its receipts."""
+    def run(self, folder: str, epoch: str) -> list[Receipt | Spent]:
+        """Run the job for an epoch whose files are at hand; what its tasks say."""
         properties = {worker.FOLDER: folder, worker.EPOCH: epoch}
         column = CELL.names.index("blob")
         with self._catalyst.active():
             blobs = on_spark.execute(
                 self._catalyst.session, self._plan, self._sharing, properties, column=column
             )
-        return [receipt for blob in blobs for receipt in pickle.loads(blob)]
+        return [said for blob in blobs for said in pickle.loads(blob)]
 
     def _scanned(self) -> DataFrame:
         each = self._catalyst.session.range(0, self._tasks, 1, self._tasks)

@@ -56,6 +56,23 @@ class Published:
 
 
 @dataclass(frozen=True)
+class Spent:
+    """What a task did for a node: rows and bytes that came in, rows that came out, and its time.
+
+    The node `SCAN` is reading what enters, and `PACK` packing what Spark has evaluated.
+    """
+
+    node: int
+    rows_in: int
+    rows_out: int
+    bytes_in: int
+    micros: int
+
+
+SCAN, PACK = 0, -1
+
+
+@dataclass(frozen=True)
 class Receipt:
     """One node's work in one shard and epoch."""
 

@@ -19,10 +19,12 @@ from evert.epoch.epoch import EpochDone
 from evert.epoch.planning import Planning
 from evert.epoch.prove import Proof, prove
 from evert.epoch.schedule import Scheduler
-from evert.errors import EvertError, Fenced, TimedOut
+from evert.errors import EvertError, Fenced, Refused, TimedOut
 from evert.views import definition as definitions
 from evert.views import states
 from evert.views.definition import Definition
+from evert.views.profile import NodeProfile, of_group
+from evert.views.states import OUTPUT
 
 if TYPE_CHECKING:
     from evert.database import Database
@@ -65,19 +67,27 @@ class Runner:
         """Plan what a view was before, as a replacement; it is built by the next refresh or run."""
         return go_back(self._db, self.planning, name)
 
-    def explain(self, query: str | Callable[[Any], Any]) -> Explanation:
-        """The plan of a view by its name, or of a query that could be one."""
+    def explain(self, query: str | Callable[[Any], Any], *, analyze: bool = False) -> Explanation:
+        """The plan of a view by its name, or of a query that could be one; with what its last epoch did."""
         with self._db.catalog.read() as tx:
             view = definitions.lookup(tx, query) if isinstance(query, str) else None
         plan = self.planning.tried(query) if view is None else self.planning.plan(view)
+        if analyze and view is None:
+            raise Refused("only a view has epochs that can be looked at", hint="name one; see `evert views`")
         shared: dict[str, list[str]] = {}
+        figures: dict[str, NodeProfile] = {}
         if view is not None:
             with self._db.catalog.read() as tx:
                 shared = states.shared_with(tx, view.id)
+                epoch = of_group(tx, view.group, [view]) if analyze else None
+            figures = {} if epoch is None else {node.node: node for node in epoch.nodes}
         lines = []
         for line in plan.explain:
             others = shared.get(line.node or "", [])
             lines.append(f"{line}, shared with {', '.join(others)}" if others else str(line))
+            name = OUTPUT if line.node == plan.output.id else line.node or ""
+            if name in figures:
+                lines.append(f"{'  ' * line.depth}  ({figures[name]})")
         name = "" if view is None else view.name
         return Explanation(name, plan.reads_all_again, plan.key, tuple(lines))
 

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import gc
 import pickle
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 from zlib import crc32
 
 import pyarrow as pa
@@ -25,7 +27,7 @@ from evert.delta import DataError, Operator
 from evert.delta.inline import Work
 from evert.epoch import slices
 from evert.epoch.cells import CELL, MOST_ROWS, RECEIPT, Cell, read_cells, split, to_batch
-from evert.epoch.receipt import Manifest, Published, Receipt
+from evert.epoch.receipt import PACK, SCAN, Manifest, Published, Receipt, Spent
 from evert.epoch.spill import Cellar, Spill, to_blob
 from evert.log.files import sync
 from evert.trace import NodeState, RunCache, RunWriter
@@ -40,6 +42,7 @@ SETTLING = 8
 
 _runs = RunCache()
 _tasks = count()
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -112,19 +115,27 @@ def scan(shares: Iterable[pa.RecordBatch], then: Then) -> Iterator[pa.RecordBatc
     _settle()
     numbers = [number for batch in shares for number in batch.column(0).to_pylist()]
     folder, epoch = _place()
+    watch = _Watch(SCAN)
     with _spill() as spill:
-        for number in numbers:
-            for one in slices.share_of(folder, epoch, number):
-                yield from then.batches(one.source, one.read(Path(folder)), spill)
-        if 0 not in numbers:
-            return
-        path = str(Path(folder, f"{epoch}input.arrow"))
-        with pa.memory_map(path) as file, pa.ipc.open_stream(file) as stream:
-            for batch in stream:
-                for name in batch.schema.names[: -len(CELL)]:
-                    rows = _unwrapped(batch.column(name), False)
-                    if rows is not None:
-                        yield from then.batches(name, rows, spill)
+        for source, rows in watch.taking(_entering(Path(folder), epoch, numbers)):
+            watch.rows_in += rows.num_rows
+            watch.bytes_in += rows.nbytes
+            yield from watch.taking(then.batches(source, rows, spill))
+    yield then.of([_receipt(0, [watch.spent()])])
+
+
+def _entering(folder: Path, epoch: str, numbers: Sequence[int]) -> Iterator[tuple[str, pa.Table]]:
+    for number in numbers:
+        for one in slices.share_of(str(folder), epoch, number):
+            yield one.source, one.read(folder)
+    if 0 not in numbers:
+        return
+    with pa.memory_map(str(folder / f"{epoch}input.arrow")) as file, pa.ipc.open_stream(file) as stream:
+        for batch in stream:
+            for name in batch.schema.names[: -len(CELL)]:
+                rows = _unwrapped(batch.column(name), False)
+                if rows is not None:
+                    yield name, rows
 
 
 def pack(
@@ -132,16 +143,21 @@ def pack(
 ) -> Iterator[pa.RecordBatch]:
     """Structs to cells: each edge's rows prepared by their node's operator and split by shard."""
     _settle()
+    watch = _Watch(PACK)
     with _spill() as spill:
         for batch in rows:
-            cells = list(read_cells([batch])) if "blob" in batch.schema.names else []
-            for edge in edges:
-                given = _unwrapped(batch.column(edge.column), edge.many)
-                if given is not None:
-                    here = batch.column("shard").drop_null()[0].as_py() if edge.stays else 0
-                    cells += _packed(edge, given, shards, bits, spill, here)
+            watch.rows_in += batch.num_rows
+            watch.bytes_in += batch.nbytes
+            with watch:
+                cells = list(read_cells([batch])) if "blob" in batch.schema.names else []
+                for edge in edges:
+                    given = _unwrapped(batch.column(edge.column), edge.many)
+                    if given is not None:
+                        here = batch.column("shard").drop_null()[0].as_py() if edge.stays else 0
+                        cells += _packed(edge, given, shards, bits, spill, here)
             if cells:
                 yield to_batch(cells)
+    yield to_batch([_receipt(0, [watch.spent()])])
 
 
 def _packed(edge: Edge, rows: pa.Table, shards: int, bits: int, spill: Spill, here: int) -> Iterator[Cell]:
@@ -181,13 +197,47 @@ def kernel(
                     cells[edge.node][edge.port].append(decoded(prepared))
                 if then is not None and member.source is not None:
                     yield from then.batches(member.source, piece, spill, shard)
-    receipts = task.receipts
+    said: list[Receipt | Spent] = [*task.receipts, *task.spent]
     if then is None:
         for cell in passing:
-            receipts += pickle.loads(cell.blob)
-        yield to_batch([Cell(shard, RECEIPT, 0, pickle.dumps(receipts))])
+            said += pickle.loads(cell.blob)
+        yield to_batch([_receipt(shard, said)])
     else:
-        yield then.of([*passing, Cell(shard, RECEIPT, 0, pickle.dumps(receipts))])
+        yield then.of([*passing, _receipt(shard, said)])
+
+
+def _receipt(shard: int, said: Sequence[Receipt | Spent]) -> Cell:
+    return Cell(shard, RECEIPT, 0, pickle.dumps(said))
+
+
+class _Watch:
+    """Adds up the time of one node's work, and none of the time that others take in between."""
+
+    def __init__(self, node: int) -> None:
+        self.node = node
+        self.rows_in = self.rows_out = self.bytes_in = 0
+        self._seconds = self._begun = 0.0
+
+    def __enter__(self) -> None:
+        self._begun = time.perf_counter()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._seconds += time.perf_counter() - self._begun
+
+    def taking(self, items: Iterable[T]) -> Iterator[T]:
+        """The items, while only the time counts that it takes to get each."""
+        waiting = iter(items)
+        while True:
+            with self:
+                item = next(waiting, None)
+            if item is None:
+                return
+            yield item
+
+    def spent(self) -> Spent:
+        return Spent(self.node, self.rows_in, self.rows_out, self.bytes_in, int(self._seconds * 1e6))
 
 
 class _Task:
@@ -200,6 +250,7 @@ class _Task:
         self._folder = Path(manifest.folder)
         self._writer = RunWriter(self._folder, f"{name}.arrow")
         self.receipts: list[Receipt] = []
+        self.spent: list[Spent] = []
 
     def apply(self, member: Member, ports: Mapping[int, list[pa.Table]]) -> Iterator[pa.Table]:
         runs = self._manifest.nodes[member.node]
@@ -218,10 +269,16 @@ class _Task:
             folder=self._folder,
             bits=self._manifest.bits,
         )
+        watch = _Watch(member.node)
+        given = [delta for delta in deltas if delta is not None]
+        watch.rows_in, watch.bytes_in = sum(d.num_rows for d in given), sum(d.nbytes for d in given)
         try:
-            yield from member.operator.apply(deltas, state)
+            for piece in watch.taking(member.operator.apply(deltas, state)):
+                watch.rows_out += piece.num_rows
+                yield piece
         except DataError as error:
             raise DataError(f"[view {member.view}] {error}") from error
+        self.spent.append(watch.spent())
         if not (state.added or state.removed or state.published):
             return
         self.receipts.append(
