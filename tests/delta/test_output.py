@@ -27,13 +27,21 @@ def content(bag: Bag) -> Counter[Any]:
 
 
 @LAW
-@given(relations(st.lists(ANY, min_size=1, max_size=3)), CHANGES, BITS, st.booleans(), st.integers(1, 3))
+@given(
+    relations(st.lists(ANY, min_size=1, max_size=3)),
+    CHANGES,
+    BITS,
+    st.booleans(),
+    st.booleans(),
+    st.integers(1, 3),
+)
 def test_any_changes(
-    relation: tuple[pa.Schema, list[Any]], changes: Any, bits: int, replace: bool, pieces: int
+    relation: tuple[pa.Schema, list[Any]], changes: Any, bits: int, replace: bool, grows: bool, pieces: int
 ) -> None:
     bag = Bag(*relation)
+    operator = Output(relation[0], None, declared=False, replace=replace, grows=grows)
     with tempfile.TemporaryDirectory() as folder:
-        node = Node(Output(relation[0], None, declared=False, replace=replace), Path(folder), bits=bits)
+        node = Node(operator, Path(folder), bits=bits)
         sum_: Counter[Any] = Counter()
         for change in changes:
             delta = bag.change(change, backwards=True)

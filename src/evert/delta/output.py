@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from evert.delta.operator import DataError, fitted, names_of, numbered, pieces, with_weight
-from evert.trace.arrays import arrays_of, take
+from evert.trace.arrays import arrays_of, is_text, take
 from evert.trace.consolidate import HASH, consolidate, hashes_of, negate, summed, weights_of
 from evert.trace.grouping import grouped
 from evert.trace.keys import same_rows
@@ -38,13 +38,15 @@ class Output:
 
     A row that would be there less than zero times raises DataError, and so does a declared key that would have two
     rows; of one that the plan derived, the delta alone is looked at.
-    State: the bag `rows`, by key, or by the whole row without one. What is emitted is also published.
+    State: the bag `rows`, by key, or by the whole row without one; if it only `grows`, nothing is ever looked up,
+    and columns without text are enough to sort by. What is emitted is also published.
     """
 
     columns: pa.Schema
     key: tuple[int, ...] | None
     declared: bool
     replace: bool
+    grows: bool = False
 
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:
@@ -57,8 +59,16 @@ class Output:
     @property
     def layout(self) -> Layout:
         """How the state `rows` is read."""
-        key = range(len(self.columns)) if self.key is None else self.key
-        return Layout(names_of(key), schema=with_weight(self.output))
+        return Layout(names_of(self._hashed), schema=with_weight(self.output))
+
+    @property
+    def _hashed(self) -> tuple[int, ...]:
+        every = tuple(range(len(self.columns)))
+        if self.key is not None or not self.grows:
+            return every if self.key is None else self.key
+        kinds = self.columns.types
+        brief = (at for at in every if not is_text(kinds[at]) and not pa.types.is_nested(kinds[at]))
+        return tuple(brief) or every
 
     def prepare(self, port: int, rows: pa.Table, bits: int) -> pa.Table:
         return consolidate(fitted(rows, with_weight(self.output)), self.layout.key, bits=bits)
@@ -79,7 +89,8 @@ class Output:
             yield from pieces([change])
 
     def _sum(self, tables: Sequence[pa.Table], bits: int) -> pa.Table:
-        return summed(tables, whole_rows=self.key is None, stable=False, bits=bits)
+        whole = len(self._hashed) == len(self.columns)
+        return summed(tables, whole_rows=whole, stable=False, bits=bits)
 
     def _check(self, delta: pa.Table, trace: Trace, bits: int) -> None:
         """Looks at what is stored only where something may go wrong."""

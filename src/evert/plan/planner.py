@@ -166,9 +166,11 @@ class Planner:
         flow = Incremental(catalyst, nodes, self._relations).flow(shape)
         key = _derived(flow) if view.key is None else view.key
         declared = view.key is not None
-        operator = Output(view.columns, key, declared, False)
+        operator = Output(view.columns, key, declared, False, grows=flow.append_only)
         port = Port(flow.pipes, tuple(column.term for column in flow.columns))
-        nodes.add("output", operator, [port], "", [key, declared], append_only=flow.append_only)
+        nodes.add(
+            "output", operator, [port], "", [key, declared, flow.append_only], append_only=flow.append_only
+        )
         return view.plan(nodes.read(), tuple(nodes.nodes.values()), flow.drawing, key)
 
     def _recomputed(self, view: _View, reason: str) -> Plan:
