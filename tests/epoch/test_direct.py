@@ -81,10 +81,10 @@ def test_what_spark_must_evaluate_or_convert_is_read_by_spark(spark, tmp_path, w
         db.view("plain", "SELECT id, n FROM events")
         db.refresh(timeout=120)
         assert ways == [1]
-        db.view("loud", "SELECT upper(kind) AS kind FROM events")
+        db.view("turned", "SELECT reverse(kind) AS kind FROM events")
         db.refresh(timeout=120)
         assert ways == [1, None]
-        db.drop("loud")
+        db.drop("turned")
         assert proved(db)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 
 from evert.epoch.spill import LARGE, Cellar, Spill
 
@@ -20,6 +21,13 @@ def test_cells_come_back_as_they_were(tmp_path):
     ] * 2
     cellar = Cellar(str(tmp_path))
     assert [cellar.table(blob) for blob in blobs] == tables
+
+
+def test_two_writers_of_one_file_are_an_error(tmp_path):
+    with Spill(str(tmp_path), "one.cells") as first, Spill(str(tmp_path), "one.cells") as second:
+        first.blob(rows(10_000))
+        with pytest.raises(FileExistsError):
+            second.blob(rows(10_000))
 
 
 def test_small_cells_leave_no_file(tmp_path):

@@ -87,6 +87,8 @@ BY_SPARK = [
     "x + 1",
     "cast(x as bigint)",
     "date_format(at, 'EEE')",
+    "date_format(at, 'dd MMMM yyyy')",
+    "regexp_extract(t, '([a-z&&b]+)', 1)",
     "date_format(at, t)",
     "regexp_extract(t, 'a$', 0)",
     "regexp_extract(t, '(.)', 1)",

@@ -29,7 +29,7 @@ _FIELDS = {
     "mm": ("%M", 60_000_000),
     "ss": ("%S", 1_000_000),
 }
-_PATTERN = re.compile(r"yyyy|MM|dd|HH|mm|ss|[-/:., ]")
+_PATTERN = re.compile(r"(([A-Za-z])\2*|[-/:., ])")
 
 
 def time_format(pattern: str) -> tuple[str, int] | None:
@@ -37,13 +37,14 @@ def time_format(pattern: str) -> tuple[str, int] | None:
 
     >>> time_format("yyyy-MM-dd HH:mm")
     ('%Y-%m-%d %H:%M', 60000000)
-    >>> time_format("EEE") is None
-    True
+    >>> time_format("EEE") is None, time_format("MMMM") is None
+    (True, True)
     """
-    parts = _PATTERN.findall(pattern)
-    fields = [_FIELDS[part] for part in parts if part in _FIELDS]
-    if "".join(parts) != pattern or not fields:
+    parts = [part for part, _ in _PATTERN.findall(pattern)]
+    letters = [part for part in parts if part.isalpha()]
+    if "".join(parts) != pattern or not letters or not all(part in _FIELDS for part in letters):
         return None
+    fields = [_FIELDS[part] for part in letters]
     return "".join(_FIELDS.get(part, (part,))[0] for part in parts), min(unit for _, unit in fields)
 
 
@@ -52,10 +53,12 @@ def plain_regex(pattern: str) -> str | None:
 
     >>> plain_regex("(&|^)id=([^&]*)")
     '(?P<g1>&|^)id=(?P<g2>[^&]*)'
-    >>> plain_regex("a$") is None
-    True
+    >>> plain_regex("a$") is None, plain_regex("[a&&b]") is None
+    (True, True)
     """
-    if not re.fullmatch(r"(\[\^?[\w&=/:;, -]+\][*+]?|[\w&=/:;, ^|()-])*", pattern, re.ASCII):
+    if "&&" in pattern or not re.fullmatch(
+        r"(\[\^?[\w&=/:;, -]+\][*+]?|[\w&=/:;, ^|()-])*", pattern, re.ASCII
+    ):
         return None
     number = iter(range(1, len(pattern) + 1))
     return re.sub(r"\(", lambda _: f"(?P<g{next(number)}>", pattern)
@@ -138,7 +141,7 @@ def _hour(values: list[Value], kind: pa.DataType) -> Value:
 
 def _ascii(function: Callable[[Value], Value]) -> Callable[[list[Value], pa.DataType], Value]:
     def work(values: list[Value], kind: pa.DataType) -> Value:
-        if not pc.all(pc.string_is_ascii(values[0])).as_py():
+        if not pc.all(pc.string_is_ascii(values[0]), min_count=0).as_py():
             raise pa.ArrowInvalid("text that is not ASCII")
         return function(values[0])
 

@@ -32,7 +32,9 @@ class Spill:
         if table.nbytes < LARGE:
             return to_blob(table)
         if self._file is None:
-            self._file = pa.OSFile(str(Path(self._folder, self._name)), "wb")
+            path = Path(self._folder, self._name)
+            path.touch(exist_ok=False)  # two writers of one file would overwrite each other
+            self._file = pa.OSFile(str(path), "wb")
         start = self._file.tell()
         with pa.ipc.new_stream(self._file, table.schema) as writer:
             writer.write_table(table)

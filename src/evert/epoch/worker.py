@@ -116,7 +116,7 @@ def scan(shares: Iterable[pa.RecordBatch], then: Then) -> Iterator[pa.RecordBatc
     numbers = [number for batch in shares for number in batch.column(0).to_pylist()]
     folder, epoch = _place()
     watch = _Watch(SCAN)
-    with _spill() as spill:
+    with _spill("scan") as spill:
         for source, rows in watch.taking(_entering(Path(folder), epoch, numbers)):
             watch.rows_in += rows.num_rows
             watch.bytes_in += rows.nbytes
@@ -144,7 +144,7 @@ def pack(
     """Structs to cells: each edge's rows prepared by their node's operator and split by shard."""
     _settle()
     watch = _Watch(PACK)
-    with _spill() as spill:
+    with _spill("pack") as spill:
         for batch in rows:
             watch.rows_in += batch.num_rows
             watch.bytes_in += batch.nbytes
@@ -153,11 +153,17 @@ def pack(
                 for edge in edges:
                     given = _unwrapped(batch.column(edge.column), edge.many)
                     if given is not None:
-                        here = batch.column("shard").drop_null()[0].as_py() if edge.stays else 0
+                        here = _shard_of_rows(batch) if edge.stays else 0
                         cells += _packed(edge, given, shards, bits, spill, here)
             if cells:
                 yield to_batch(cells)
     yield to_batch([_receipt(0, [watch.spent()])])
+
+
+def _shard_of_rows(batch: pa.RecordBatch) -> int:
+    """Where the wide rows of a batch come from; cells among them say where they go."""
+    rows = batch.column("shard").filter(batch.column("node").is_null())
+    return int(rows.drop_null()[0].as_py())
 
 
 def _packed(edge: Edge, rows: pa.Table, shards: int, bits: int, spill: Spill, here: int) -> Iterator[Cell]:
@@ -188,7 +194,7 @@ def kernel(
             passing.append(cell)
     manifest = Manifest.load(folder, epoch, shard)
     task = _Task(manifest, shard, f"{epoch}{level}-{shard}-{attempt}")
-    with task, _spill() as spill:
+    with task, _spill("kernel") as spill:
         for member in members:
             for piece in task.apply(member, cells.pop(member.node, {})):
                 for edge in member.beside:
@@ -323,12 +329,12 @@ def _settle() -> None:
         gc.freeze()
 
 
-def _spill() -> Spill:
-    """The file of this task for large cells."""
+def _spill(role: str) -> Spill:
+    """A file for large cells; a kernel and the packing behind it are two processes of one task."""
     from pyspark import TaskContext
 
     folder, epoch = _place()
-    return Spill(folder, f"{epoch}{TaskContext.get().taskAttemptId()}.cells")
+    return Spill(folder, f"{epoch}{TaskContext.get().taskAttemptId()}-{role}.cells")
 
 
 def _place() -> tuple[str, str]:

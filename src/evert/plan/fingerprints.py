@@ -10,7 +10,7 @@ from typing import Any
 
 from evert.plan.functions import function_digest
 
-FORMAT = 1
+FORMAT = 2
 """Raised when equal plans begin to keep another state."""
 
 _DROPPED = {"jvmId", "metadata", "qualifier", "explicitMetadata", "nonInheritableMetadataKeys", "origin"}
