@@ -10,6 +10,7 @@ from pyspark.sql import functions
 from pyspark.sql.types import LongType
 
 import evert
+import evert.epoch.epoch
 
 
 @pytest.fixture
