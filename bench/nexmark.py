@@ -162,12 +162,13 @@ def spark_lines(bench: Bench, db: evert.Database, files: Path, name: str, peers:
         bench.add(name, "spark, all at once", bench.timed(lambda: batch(db, query)), None)
     if "spark" in peers:
         beside = session().newSession()
-        out = files if name in STATELESS else None
-        times = [streaming.seconds(beside, files, query.reads, query.sql, out)]
+        written = name in STATELESS
+        times = [streaming.seconds(beside, files, query.reads, query.sql, written=written)]
         if isinstance(times[0], str):
             bench.skip(name, "spark streaming", times[0])
             return
-        times += [streaming.seconds(beside, files, query.reads, query.sql, out) for _ in range(bench.runs)]
+        for _ in range(bench.runs):
+            times.append(streaming.seconds(beside, files, query.reads, query.sql, written=written))
         bench.add(name, "spark streaming", times[1:], None)
 
 

@@ -14,7 +14,7 @@ MODES = ("append", "update")
 
 
 def seconds(
-    spark: SparkSession, folder: Path, topics: tuple[str, ...], query: str, out: Path | None
+    spark: SparkSession, folder: Path, topics: tuple[str, ...], query: str, *, written: bool
 ) -> float | str:
     """Seconds for all files, a file of each topic in a batch; or why Spark cannot stream the query."""
     from pyspark.errors import PySparkException
@@ -29,7 +29,7 @@ def seconds(
             writer = spark.sql(query).writeStream.outputMode(mode).option("checkpointLocation", f"{state}/c")
             writer = (
                 writer.format("noop")
-                if out is None
+                if not written
                 else writer.format("parquet").option("path", f"{state}/out")
             )
             begun = time.perf_counter()

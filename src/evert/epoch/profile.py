@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from evert.epoch.flow import Flow
-from evert.epoch.receipt import Receipt, Spent
+from evert.epoch.receipt import PACK, SCAN, Receipt, Spent
 
 
 def profile(said: Sequence[Receipt | Spent], flow: Flow, *, inline: bool) -> str:
@@ -20,5 +20,8 @@ def profile(said: Sequence[Receipt | Spent], flow: Flow, *, inline: bool) -> str
                 sums[spent.node][name] += value
     steps = [(node.id, step) for node in flow.nodes for step in node.steps]
     by_spark = sorted({node for node, step in steps if not inline or step.chain.inline is None})
+    outside = {
+        word: sums.pop(number, {}).get("micros", 0) for word, number in (("scan", SCAN), ("pack", PACK))
+    }
     nodes = [{**sums_of, "node": node} for node, sums_of in sorted(sums.items())]
-    return json.dumps({"nodes": nodes, "by_spark": by_spark}, separators=(",", ":"))
+    return json.dumps({**outside, "nodes": nodes, "by_spark": by_spark}, separators=(",", ":"))

@@ -9,9 +9,6 @@ from evert.catalog import Transaction
 from evert.views import definition, states
 from evert.views.definition import Definition
 
-SCAN, PACK = 0, -1
-"""What is no node of a view: reading what enters an epoch, and packing what Spark has evaluated."""
-
 
 @dataclass(frozen=True)
 class NodeProfile:
@@ -44,7 +41,11 @@ class NodeProfile:
 
 @dataclass(frozen=True)
 class EpochProfile:
-    """The last epoch of a group: how long it took, and what its tasks did in that time, all of them together."""
+    """The last epoch of a group: how long it took, and what its tasks did in that time, all of them together.
+
+    `scanning` is reading what enters and what workers make of it, `packing` putting what Spark has evaluated into
+    cells. Chains and packing between two nodes of one task are in none of the figures.
+    """
 
     group: str
     position: int
@@ -77,9 +78,9 @@ def of_group(tx: Transaction, group: str, views: list[Definition]) -> EpochProfi
     spent = {one["node"]: one for one in told["nodes"]}
     by_spark = set(told["by_spark"])
     nodes = tuple(node for view in views for node in _of_view(tx, view, spent, by_spark))
-    times = {number: one["micros"] / 1e3 for number, one in spent.items()}
-    scanning, packing = times.pop(SCAN, 0.0), times.pop(PACK, 0.0)
-    return EpochProfile(group, position, events, micros / 1e3, scanning, packing, sum(times.values()), nodes)
+    in_nodes = sum(one["micros"] for one in spent.values()) / 1e3
+    scanning, packing = told["scan"] / 1e3, told["pack"] / 1e3
+    return EpochProfile(group, position, events, micros / 1e3, scanning, packing, in_nodes, nodes)
 
 
 def _of_view(
