@@ -22,21 +22,21 @@ Shown = dict[Any, list[Any]]
 """By key, its marker and its rows."""
 
 
-def ranked(value: Any) -> Any:
-    """What sorts as the value does: NULL first, -0.0 before 0.0, NaN last, item by item."""
+def ranked(row: Row) -> Any:
+    """What sorts as the row does: NULL first, NaN last, item by item; -0.0 before 0.0 if nothing else differs."""
+    return _ranked(row, exact=False), _ranked(row, exact=True)
+
+
+def _ranked(value: Any, *, exact: bool) -> Any:
     if value is None:
         return (0,)
     if isinstance(value, float):
-        return (
-            1,
-            value != value,
-            0.0 if value != value else value,
-            math.copysign(1, value) if value == value else 0,
-        )
+        missing = value != value
+        return (1, missing, 0.0 if missing else value, exact and not missing and math.copysign(1, value))
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list | tuple):
-        return (1, tuple(ranked(item) for item in value))
+        return (1, tuple(_ranked(item, exact=exact) for item in value))
     return (1, value.encode() if isinstance(value, str) else value)
 
 
@@ -106,6 +106,12 @@ def test_any_changes(data: Any, changes: Any, bits: int, pieces: int, restarts: 
                 node.restart()
         big = Node(touched, Path(folder) / "big", bits=bits)
         assert shown(touched, big.epoch(bag.whole())) == slow(touched, {}, bag, True)
+
+
+def test_the_sign_of_zero_decides_last(tmp_path: Path) -> None:
+    touched = Touched(pa.schema({"a": pa.float64(), "b": pa.int64()}), ())
+    emitted = Node(touched, tmp_path).epoch(table(touched.input, [(0.0, None), (-0.0, 0)], [1, 1]))
+    assert [(str(row[0]), row[1]) for row, _ in rows_of(emitted)][1:] == [("0.0", None), ("-0.0", 0)]
 
 
 SCHEMA = pa.schema({"k": pa.string(), "v": pa.int64()})

@@ -193,3 +193,14 @@ def test_what_is_published_is_kept_for_the_epoch(tmp_path):
     one = Shard(tmp_path)
     delta = weighted([("a", 1, 1)])
     assert one.epoch(lambda state: (state.publish(delta), state.published)[1]) == [delta]
+
+
+def test_state_of_which_much_is_taken_back_is_rewritten(tmp_path):
+    kept = Shard(tmp_path)
+    kept.epoch(lambda state: state.write("rows", BAG, weighted([(str(n), n, 1) for n in range(100)])))
+    few = [(str(n), n, -1) for n in range(19)]
+    kept.epoch(lambda state: state.write("rows", BAG, weighted(few)))
+    assert len(kept.runs["rows"]) == 2
+    many = [(str(n), n, -1) for n in range(19, 50)]
+    kept.epoch(lambda state: state.write("rows", BAG, weighted(many)))
+    assert [run.rows for run in kept.runs["rows"]] == [50]

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from evert.trace.consolidate import joined, sorted_by_hash
+from evert.trace.consolidate import joined, sorted_by_hash, weights_of
 from evert.trace.runs import RunCache, RunWriter, Stored
 from evert.trace.trace import PIECE_BYTES, Layout, Trace, how_many, merge
+
+TAKEN_BACK = 5
 
 
 class NodeState:
@@ -55,7 +57,7 @@ class NodeState:
             return
         stored = self._runs.get(name, ())
         again = any(written == name for written, _ in self.added)
-        count = 0 if again else how_many(rows.num_rows, [run.rows for run in stored])
+        count = 0 if again else _to_merge(layout, rows, stored)
         older = [self._cache.open(self._folder, run).table for run in stored[:count]]
         bottom = not again and count == len(stored)
         merged = merge(layout, [sorted_by_hash(joined([rows])), *older], bottom=bottom, bits=self.bits)
@@ -66,6 +68,18 @@ class NodeState:
     def publish(self, delta: pa.Table) -> None:
         """The change of the view's rows in this epoch."""
         self.published.append(delta)
+
+
+def _to_merge(layout: Layout, rows: pa.Table, stored: Sequence[Stored]) -> int:
+    """With how many of the newest runs the rows are merged: with all where they take back a good part of them.
+
+    What is taken back stays in the runs, and is read, until they are merged with what takes it back. Merging all
+    costs as much as reading all, once; where a fifth of it is to go, that pays within a few epochs.
+    """
+    sizes = [run.rows for run in stored]
+    if not layout.latest and TAKEN_BACK * int((weights_of(rows) < 0).sum()) >= sum(sizes):
+        return len(stored)
+    return how_many(rows.num_rows, sizes)
 
 
 def _pieces(table: pa.Table) -> Iterator[pa.Table]:
