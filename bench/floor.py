@@ -1,18 +1,24 @@
 """The floor: from one appended event to the visible change, for 1, 5 and 20 views of different shapes.
 
 One process keeps the views, another appends one event at a time and waits until the views show it. The time
-is that of the second process: append, epoch, commit, and the wake-up of the waiting reader.
+is that of the second process: append, epoch, commit, and the wake-up of the waiting reader. Beside it what plain
+Spark SQL takes to compute the views anew. Then the time that a new process needs to its first answer, with and
+without bringing the view up to date, and the memory of a process that keeps views and has nothing to do.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import multiprocessing
-import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.figures import Figures
+from bench.memory import Watch
 
 import evert
 
@@ -29,37 +35,33 @@ SHAPES = (
 )
 
 
+FIRST_ANSWER = """
+import sys, evert
+with evert.open(sys.argv[1]) as db:
+    if sys.argv[2:]:
+        db.topic("orders").append({"id": -1, "customer": 1, "amount": 99, "status": "new"})
+        db.refresh()
+    print(db.views["v0"].count())
+"""
+
+
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
+    options = Figures.options(__doc__)
     options.add_argument("--views", type=int, nargs="*", default=[1, 5, 20])
     options.add_argument("--events", type=int, default=60, help="measured, after as many to warm up")
     options.add_argument("--first", type=int, default=0, help="the shape of the first view, from 0 to 6")
-    options.add_argument("--json", type=Path)
     chosen = options.parse_args()
-    found = []
-    for count in chosen.views:
-        times, recomputed, correct = run(count, chosen.events, chosen.first)
-        p50, p99 = statistics.median(times), sorted(times)[int(len(times) * 0.99)]
-        print(
-            f"floor  {count:>3} views  p50 {p50:6.0f} ms  p99 {p99:6.0f} ms  best {min(times):6.0f} ms"
-            f"  recomputing {recomputed:6.0f} ms  {'right' if correct else 'WRONG'}",
-            flush=True,
-        )
-        for system, value in (("evert", p50), ("spark", recomputed)):
-            case = f"floor of {count} views"
-            found.append({"case": case, "system": system, "value": value, "unit": "ms", "correct": correct})
-    ours = [case for case in found if case["system"] == "evert"]
-    for case in ours[1:]:
-        print(f"floor  {case['case']} is {case['value'] / ours[0]['value']:.2f} times that of one view")
-    if chosen.json:
-        chosen.json.write_text(json.dumps(found, indent=2))
+    with Figures("floor", chosen) as figures:
+        for count in chosen.views:
+            run(figures, count, chosen.events, chosen.first)
+        ours = {case: value for case, value in figures.of("evert").items() if case.startswith("floor")}
+        for case, value in list(ours.items())[1:]:
+            figures.say(f"{case} is {value / next(iter(ours.values())):.2f} times that of the first")
 
 
-def run(views: int, events: int, first: int) -> tuple[list[float], float, bool]:
-    """Milliseconds from each append to the change that shows it, and to compute all views with Spark SQL.
-
-    And whether every view is what plain Spark SQL makes of the log.
-    """
+def run(figures: Figures, views: int, events: int, first: int) -> None:
+    """A database with so many views: from append to change, and to compute all views with Spark SQL."""
+    case = f"floor of {views} views"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "floor.evert"
         with evert.open(path) as db:
@@ -78,12 +80,27 @@ def run(views: int, events: int, first: int) -> tuple[list[float], float, bool]:
                 db.run(seconds=1)
             found = times.get()
             writer.join()
-            correct = all(proof.holds for proof in db.prove())
-            return found, recompute(db), correct
+            p99 = sorted(found)[int(len(found) * 0.99)]
+            right = all(proof.holds for proof in db.prove())
+            figures.add(case, "evert", found, "ms", right, f"p99 {p99:.0f} ms")
+            with Watch() as memory:
+                db.run(seconds=3)
+            figures.add(f"at rest with {views} views", "evert", [memory.peak / 1e6], "MB")
+            figures.add(case, "spark, recomputing", recompute(db), "ms")
+        for word, more in (("first answer", ()), ("first answer after a change", ("change",))):
+            taken = [first_answer(path, *more) for _ in range(3)]
+            figures.add(f"{word}, {views} views", "evert", taken, "ms")
 
 
-def recompute(db: evert.Database) -> float:
-    """Milliseconds to compute all views anew with plain Spark SQL, in memory already; the best of five."""
+def first_answer(path: Path, *more: str) -> float:
+    """Milliseconds of a new process that opens the database, brings it up to date if asked to, and reads a view."""
+    begun = time.perf_counter()
+    subprocess.run([sys.executable, "-c", FIRST_ANSWER, path, *more], check=True, capture_output=True)
+    return (time.perf_counter() - begun) * 1e3
+
+
+def recompute(db: evert.Database) -> list[float]:
+    """Milliseconds to compute all views anew with plain Spark SQL, the topics in memory already."""
     from evert.epoch.spark import latest, read_topic, session
 
     spark = session()
@@ -91,12 +108,12 @@ def recompute(db: evert.Database) -> float:
     customers = latest(read_topic(spark, db, "customers"), db.definition("customers"))
     customers.cache().createOrReplaceTempView("customers")
     times = []
-    for _ in range(5):
+    for _ in range(7):
         begun = time.perf_counter()
         for view in db.views.values():
             spark.sql(view.query).collect()
         times.append((time.perf_counter() - begun) * 1e3)
-    return min(times)
+    return times[2:]
 
 
 def write(path: str, views: int, events: int, times: multiprocessing.Queue) -> None:

@@ -1,15 +1,16 @@
-"""Growth: the time of an epoch of 1,000 changes while the state of a join and an aggregate grows.
+"""Growth: the time of an epoch of 1,000 changes at random keys while the state of a view grows.
 
-Beside it, in the same run, what recomputing the same views with plain Spark SQL takes at that size.
+A join, an aggregate, a rank and a table, each in a database of its own. Beside it, in the same run, what it takes
+to recompute the view with plain Spark SQL at that size.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import statistics
+import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,104 +18,145 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.figures import Figures
+from bench.memory import Watch
+
 import evert
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-JOIN = "SELECT b.id, x, y FROM bids b JOIN auctions a ON b.id = a.id WHERE x + y < 10"
-AGGREGATE = "SELECT id, count(*) AS n, sum(y) AS total FROM bids GROUP BY id"
 CHANGES = 1_000
 CHUNK = 500_000
+WARM = 20
+
+
+@dataclass(frozen=True)
+class Case:
+    """A view, the topics that its state grows with, and the columns that are added up to check it."""
+
+    query: str
+    topics: tuple[str, ...]
+    sums: tuple[str, ...]
+
+
+CASES = {
+    "join": Case(
+        "SELECT b.id, x, y FROM bids b JOIN auctions a ON b.id = a.id WHERE x + y < 10",
+        ("auctions", "bids"),
+        ("id", "x", "y"),
+    ),
+    "aggregate": Case(
+        "SELECT id, count(*) AS n, sum(y) AS total FROM bids GROUP BY id", ("bids",), ("id", "n", "total")
+    ),
+    "top": Case(
+        "SELECT id, y FROM (SELECT id, y, row_number() OVER (PARTITION BY id ORDER BY y DESC) AS n FROM bids)"
+        " WHERE n <= 3",
+        ("bids",),
+        ("id", "y"),
+    ),
+    "table": Case("SELECT id, balance FROM accounts WHERE balance >= 0", ("accounts",), ("id", "balance")),
+}
+"""The last topic of a case is the one that changes."""
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--millions", type=float, nargs="*", default=[1, 5, 20])
-    options.add_argument("--epochs", type=int, default=40)
-    options.add_argument("--json", type=Path)
+    options = Figures.options(__doc__)
+    options.add_argument("--millions", type=float, nargs="*", default=[1, 10, 50])
+    options.add_argument("--epochs", type=int, default=500)
+    options.add_argument("--cases", nargs="*", choices=CASES, default=list(CASES))
     chosen = options.parse_args()
-    found = []
+    with Figures("growth", chosen) as figures:
+        for name in chosen.cases:
+            grow(figures, name, chosen)
+
+
+def grow(figures: Figures, name: str, chosen: argparse.Namespace) -> None:
+    """One case through all sizes."""
+    case, chance, stored = CASES[name], np.random.default_rng(1), 0
     with tempfile.TemporaryDirectory() as folder, evert.open(Path(folder) / "growth.evert") as db:
         db.stream("auctions", "id BIGINT, x BIGINT")
         db.stream("bids", "id BIGINT, y BIGINT")
-        db.view("joined", JOIN)
-        db.view("counted", AGGREGATE)
-        chance = np.random.default_rng(1)
-        stored = 0
+        db.table("accounts", "id BIGINT, balance BIGINT", key="id")
+        db.view("grown", case.query)
         for millions in chosen.millions:
-            begun = time.perf_counter()
-            stored = fill(db, stored, int(millions * 1e6), chance)
-            filled = time.perf_counter() - begun
-            times = epochs(db, stored, chosen.epochs, chance)
-            spark = tables(db)
-            recomputed = recompute(spark)
-            correct = check(db, spark)
+            with Watch() as memory:
+                begun = time.perf_counter()
+                stored = fill(db, case, stored, int(millions * 1e6), chance)
+                filled = time.perf_counter() - begun
+                times = epochs(db, case, stored, chosen.epochs, chance)
             size = sum(view.bytes for view in db.status())
-            print(
-                f"growth  {millions:>4} million rows  median {statistics.median(times):6.0f} ms"
-                f"  worst {max(times):6.0f} ms  best {min(times):6.0f} ms  recomputing {recomputed:7.0f} ms"
-                f"  state {size / (2 * stored):.0f} bytes a row  filled in {filled:.0f} s"
-                f"  {'right' if correct else 'WRONG'}",
-                flush=True,
+            spark = tables(db, case)
+            recomputed = recompute(spark, case)
+            note = (
+                f"{size / stored:.0f} bytes a row, filled in {filled:.0f} s,"
+                f" {memory.peak / 1e9:.1f} GB of anonymous memory"
             )
-            value = statistics.median(times)
-            case = f"epoch at {millions} million rows"
-            for system, milliseconds in (("evert", value), ("spark", recomputed)):
-                line = {"case": case, "system": system, "value": milliseconds, "unit": "ms"}
-                found.append(line | {"correct": correct})
-    ours = [case["value"] for case in found if case["system"] == "evert"]
-    print(f"growth  from the smallest to the largest state: {ours[-1] / ours[0]:.2f} times")
-    if chosen.json:
-        chosen.json.write_text(json.dumps(found, indent=2))
+            at = f"{name}, {millions:g} million rows"
+            figures.add(at, "evert", times, "ms", check(db, spark, case), note)
+            figures.add(at, "spark, recomputing", [recomputed], "ms")
+            figures.say(f"{at}: the worst epoch takes {max(times) / np.median(times):.1f} times the median")
+    ours = [value for case, value in figures.of("evert").items() if case.startswith(f"{name},")]
+    figures.say(f"{name}: from the smallest to the largest state {ours[-1] / ours[0]:.2f} times")
 
 
-def fill(db: evert.Database, stored: int, wanted: int, chance: np.random.Generator) -> int:
-    """Bring both streams to a number of rows, half of it each, with keys that are all different."""
+def fill(db: evert.Database, case: Case, stored: int, wanted: int, chance: np.random.Generator) -> int:
+    """Bring the topics of a case to a number of rows together, with keys that are all different."""
+    share = len(case.topics)
     while stored < wanted:
-        count = min(CHUNK, (wanted - stored + 1) // 2)
-        ids = np.arange(stored // 2, stored // 2 + count)
-        db.topic("auctions").append(pa.table({"id": ids, "x": chance.integers(0, 1000, count)}))
-        db.topic("bids").append(pa.table({"id": ids, "y": chance.integers(0, 1000, count)}))
-        stored += 2 * count
-        db.refresh()
+        count = min(CHUNK, -(-(wanted - stored) // share))
+        ids = np.arange(stored // share, stored // share + count)
+        for topic in case.topics:
+            write(db, topic, ids, chance)
+        stored += share * count
+        db.refresh(timeout=3600)
     return stored
 
 
-def epochs(db: evert.Database, stored: int, count: int, chance: np.random.Generator) -> list[float]:
+def epochs(
+    db: evert.Database, case: Case, stored: int, count: int, chance: np.random.Generator
+) -> list[float]:
     """Milliseconds of epochs of a thousand changes each, at random keys; the first ones warm up."""
     times: list[float] = []
-    for _ in range(count + 10):
-        ids = chance.integers(0, stored // 2, CHANGES)
-        db.topic("bids").append(pa.table({"id": ids, "y": chance.integers(0, 1000, CHANGES)}))
+    for _ in range(count + WARM):
+        write(db, case.topics[-1], chance.integers(0, stored // len(case.topics), CHANGES), chance)
         db.refresh(on_epoch=lambda done: times.append(done.milliseconds))
-    return times[10:]
+    return times[WARM:]
 
 
-def tables(db: evert.Database) -> SparkSession:
-    """A session that has both streams as tables."""
-    from evert.epoch.spark import read_topic, session
+def write(db: evert.Database, topic: str, ids: np.ndarray, chance: np.random.Generator) -> None:
+    names = [column.name for column in db.definition(topic).schema.columns]
+    rows = pa.table([pa.array(ids), pa.array(chance.integers(0, 1000, len(ids)))], names=names)
+    (db.topic(topic).upsert if topic == "accounts" else db.topic(topic).append)(rows)
+
+
+def tables(db: evert.Database, case: Case) -> SparkSession:
+    """A session that has the topics as tables."""
+    from evert.epoch.spark import latest, read_topic, session
 
     spark = session()
-    for topic in ("auctions", "bids"):
-        read_topic(spark, db, topic).createOrReplaceTempView(topic)
+    for topic in case.topics:
+        rows = read_topic(spark, db, topic)
+        rows = latest(rows, db.definition(topic)) if topic == "accounts" else rows
+        rows.createOrReplaceTempView(topic)
     return spark
 
 
-def recompute(spark: SparkSession) -> float:
-    """Milliseconds to compute both views with plain Spark SQL over the log."""
+def recompute(spark: SparkSession, case: Case) -> float:
+    """Milliseconds to compute the view with plain Spark SQL over the log."""
     begun = time.perf_counter()
-    for query in (JOIN, AGGREGATE):
-        spark.sql(query).write.format("noop").mode("overwrite").save()
+    spark.sql(case.query).write.format("noop").mode("overwrite").save()
     return (time.perf_counter() - begun) * 1e3
 
 
-def check(db: evert.Database, spark: SparkSession) -> bool:
-    """Whether the join is what Spark makes of the log, and the aggregate has its groups, rows and total."""
-    sums = spark.sql("SELECT count(DISTINCT id), count(*), sum(y) FROM bids").collect()[0]
-    kept = db.views["counted"].arrow()
-    ours = (kept.num_rows, pc.sum(kept.column("n")).as_py(), pc.sum(kept.column("total")).as_py())
-    return tuple(sums) == ours and all(proof.holds for proof in db.prove("joined"))
+def check(db: evert.Database, spark: SparkSession, case: Case) -> bool:
+    """Whether the view has as many rows as Spark makes of the log, and every column the same sum."""
+    sums = ", ".join(f"sum({column})" for column in case.sums)
+    theirs = tuple(spark.sql(f"SELECT count(*), {sums} FROM ({case.query})").collect()[0])
+    kept = db.views["grown"].arrow()
+    return theirs == (kept.num_rows, *(pc.sum(kept.column(column)).as_py() for column in case.sums))
 
 
 if __name__ == "__main__":

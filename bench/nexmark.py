@@ -3,26 +3,22 @@
 The events lie in the log before the clock starts, all of them in segments; the peers read these very files. Every
 system runs a query once before its runs are counted. Evert commits each epoch durably and ends in its view, which
 is compared with what Spark SQL makes of the whole log. Flink's changes are thrown away, those of stateless queries
-are written as Parquet. Plain Spark computes the whole at once and keeps nothing.
+are written as Parquet. Peers: `batch`, plain Spark that computes the whole at once and keeps nothing; `spark`,
+Structured Streaming; `flink`, with its state on the heap and in RocksDB.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import platform
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench.figures import Figures
 from bench.memory import Watch
 
 import evert
@@ -35,22 +31,19 @@ from evert.testing import nexmark
 STATEFUL = [f"q{n}" for n in (4, 5, 6, 7, 8, 9, 11, 15, 16, 17, 18, 19, 20)]
 STATELESS = [f"q{n}" for n in (0, 1, 2, 10, 14, 21, 22)]
 CHUNK = 500_000
-PEERS = ("batch", "spark", "flink")
-"""Plain Spark over everything at once, Spark streaming, and Flink with its state on the heap and in RocksDB."""
+UNIT = "thousand events/s"
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
+    options = Figures.options(__doc__)
     options.add_argument("--events", type=int, default=10_000_000)
-    options.add_argument("--epoch", type=int, nargs="*", default=[500_000])
+    options.add_argument("--epoch", type=int, nargs="*", default=[50_000, 500_000, 1_000_000])
     options.add_argument("--queries", nargs="*", default=STATEFUL + STATELESS)
     options.add_argument("--peers", type=lambda text: text.split(","), default=["batch"])
     options.add_argument("--runs", type=int, default=3)
-    options.add_argument("--json", type=Path)
     chosen = options.parse_args()
-    print(machine(), flush=True)
-    bench = Bench(chosen.events, chosen.runs)
-    with tempfile.TemporaryDirectory() as folder:
+    with Figures("nexmark", chosen) as figures, tempfile.TemporaryDirectory() as folder:
+        bench = Bench(figures, chosen.events, chosen.runs)
         with evert.open(Path(folder) / "nexmark.evert") as db:
             fill(db, chosen.events)
             files = linked(db, Path(folder) / "files")
@@ -64,54 +57,38 @@ def main() -> None:
         if "flink" in chosen.peers:
             session().stop()
             flink_lines(bench, files, chosen.queries)
-    for size in chosen.epoch:
-        bench.compare(f"evert, {size:,} an epoch")
-    if chosen.json:
-        chosen.json.write_text(json.dumps(bench.found, indent=2))
+        for size in chosen.epoch:
+            bench.compare(f"evert, {size:,} an epoch")
 
 
 class Bench:
-    """The figures so far, printed as they come."""
+    """The runs of each case, and the rates that they come to."""
 
-    def __init__(self, events: int, runs: int) -> None:
+    def __init__(self, figures: Figures, events: int, runs: int) -> None:
+        self.figures = figures
         self.events = events
         self.runs = runs
-        self.found: list[dict[str, Any]] = []
 
     def timed(self, work: Callable[[], float]) -> list[float]:
         """The seconds of each run but the first, which warms up."""
         return [work() for _ in range(self.runs + 1)][1:]
 
     def add(self, name: str, system: str, times: list[float], right: bool | None, note: str = "") -> None:
-        rate = self.events / statistics.median(times)
-        word = "" if right is None else "  right" if right else "  WRONG"
-        print(f"nexmark  {name:<4} {system:<26} {rate / 1e3:8,.0f} thousand events/s{word}{note}", flush=True)
-        line = {"case": name, "system": system, "value": rate, "unit": "events/s", "correct": right}
-        self.found.append(line)
-
-    def skip(self, name: str, system: str, why: str) -> None:
-        print(f"nexmark  {name:<4} {system:<26} cannot: {why[:120]}", flush=True)
+        self.figures.add(name, system, [self.events / taken / 1e3 for taken in times], UNIT, right, note)
 
     def compare(self, mine: str) -> None:
         """How often as fast as each peer Evert is, over the queries that both ran."""
-        rates = {(line["case"], line["system"]): line["value"] for line in self.found}
-        for peer in dict.fromkeys(system for _, system in rates if not system.startswith("evert")):
+        ours = self.figures.of(mine)
+        for peer in dict.fromkeys(figure.system for figure in self.figures.found):
             for kind, names in (("stateful", STATEFUL), ("stateless", STATELESS)):
-                both = [name for name in names if {(name, mine), (name, peer)} <= rates.keys()]
-                times = [rates[name, mine] / rates[name, peer] for name in both]
-                if times:
-                    worst = both[times.index(min(times))]
-                    print(
-                        f"nexmark  {mine} against {peer}, {kind}: median {statistics.median(times):.2f} times,"
-                        f" least {min(times):.2f} ({worst})"
+                theirs = self.figures.of(peer)
+                both = [name for name in names if name in ours and name in theirs]
+                times = [ours[name] / theirs[name] for name in both]
+                if times and not peer.startswith("evert"):
+                    self.figures.say(
+                        f"{mine} against {peer}, {kind}: median {statistics.median(times):.2f} times,"
+                        f" least {min(times):.2f} ({both[times.index(min(times))]})"
                     )
-
-
-def machine() -> str:
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("pyspark", "pyarrow", "numpy"))
-    python = platform.python_version()
-    return f"{os.cpu_count()} cores, {memory:.0f} GB, Python {python}, {versions}, Flink {flink.VERSION}"
 
 
 def fill(db: evert.Database, events: int) -> None:
@@ -142,7 +119,7 @@ def evert_line(bench: Bench, db: evert.Database, name: str, epoch: int) -> None:
         times = bench.timed(lambda: build(db, name))
     right = all(proof.holds for proof in db.prove(name))
     db.drop(name)
-    note = f"  peak of anonymous memory {memory.peak / 2**30:.1f} GB"
+    note = f"  peak of anonymous memory {memory.peak / 1e9:.1f} GB"
     bench.add(name, f"evert, {epoch:,} an epoch", times, right, note)
 
 
@@ -165,7 +142,7 @@ def spark_lines(bench: Bench, db: evert.Database, files: Path, name: str, peers:
         written = name in STATELESS
         times = [streaming.seconds(beside, files, query.reads, query.sql, written=written)]
         if isinstance(times[0], str):
-            bench.skip(name, "spark streaming", times[0])
+            bench.figures.skip(name, "spark streaming", times[0])
             return
         for _ in range(bench.runs):
             times.append(streaming.seconds(beside, files, query.reads, query.sql, written=written))
@@ -184,12 +161,12 @@ def batch(db: evert.Database, query: nexmark.Query) -> float:
 
 def flink_lines(bench: Bench, files: Path, names: Sequence[str]) -> None:
     if (why := flink.available()) is not None:
-        bench.skip("all", "flink", why)
+        bench.figures.skip("all", "flink", why)
         return
     for system, state in (("flink, heap", "hashmap"), ("flink, rocksdb", "rocksdb")):
         for name, times in flink.run(files, names, state=state, runs=bench.runs, written=STATELESS):
             if isinstance(times, str):
-                bench.skip(name, system, times.strip().splitlines()[-1])
+                bench.figures.skip(name, system, times.strip().splitlines()[-1])
             else:
                 bench.add(name, system, times, None)
 

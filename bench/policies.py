@@ -6,14 +6,16 @@ are brought up to date by the same changes, one after the other.
 
 from __future__ import annotations
 
-import argparse
-import json
-import statistics
+import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.figures import Figures
 
 import evert
 from evert.epoch.epoch import EpochDone
@@ -31,15 +33,17 @@ ACCOUNTS = 20
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
+    options = Figures.options(__doc__)
     options.add_argument("--rows", type=int, default=1_000_000)
     options.add_argument("--percent", type=float, nargs="*", default=[0.1, 1, 10, 50, 100])
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--views", nargs="*", default=list(VIEWS))
-    options.add_argument("--json", type=Path)
     chosen = options.parse_args()
-    found = []
-    with tempfile.TemporaryDirectory() as folder, evert.open(Path(folder) / "policies.evert") as db:
+    with (
+        Figures("policies", chosen) as figures,
+        tempfile.TemporaryDirectory() as folder,
+        evert.open(Path(folder) / "policies.evert") as db,
+    ):
         db.table("orders", "id BIGINT, account BIGINT, amount BIGINT", key="id")
         db.table("accounts", "id BIGINT, region STRING", key="id")
         chance = np.random.default_rng(1)
@@ -54,18 +58,12 @@ def main() -> None:
         for percent in chosen.percent:
             times = rounds(db, chosen.rows, percent, accounts, chosen.rounds, chance)
             for number, name in enumerate(chosen.views):
-                kept, full = (statistics.median(times[f"{way}_{number}"]) for way in ("kept", "full"))
+                case = f"{name}, {percent:g} % changed"
                 same = equal(db, f"kept_{number}", f"full_{number}")
-                print(
-                    f"policies  {name:<10} {percent:>5} % changed  kept {kept:7.0f} ms  recomputed {full:7.0f} ms"
-                    f"  {full / kept:6.2f} times  {'right' if same else 'WRONG'}",
-                    flush=True,
-                )
-                for system, value in (("kept", kept), ("recomputed", full)):
-                    line = {"case": f"{name}, {percent} % changed", "system": system, "value": value}
-                    found.append(line | {"unit": "ms", "correct": same})
-    if chosen.json:
-        chosen.json.write_text(json.dumps(found, indent=2))
+                for system, group in (("kept", f"kept_{number}"), ("recomputed", f"full_{number}")):
+                    figures.add(case, system, times[group], "ms", same)
+                faster = figures.of("recomputed")[case] / figures.of("kept")[case]
+                figures.say(f"{case}: keeping is {faster:.2f} times as fast")
 
 
 def write(db: evert.Database, ids: np.ndarray, accounts: int, chance: np.random.Generator) -> None:

@@ -22,6 +22,7 @@ from evert.epoch.commit import Outcome, commit
 from evert.epoch.feed import Feed, counted_since, gathered
 from evert.epoch.flow import Flow, Part, joined
 from evert.epoch.job import Job, input_schema
+from evert.epoch.jobs import Jobs
 from evert.epoch.planning import Planning, nodes_of
 from evert.epoch.profile import profile
 from evert.epoch.receipt import Manifest, NodeRuns, Receipt, Spent
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from evert.database import Database
 
 ROOM = "state"
-MOST_JOBS = 64
-"""So many prepared jobs are kept: one for each set of nodes that an epoch reached."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class Epochs:
     def __init__(self, db: Database, planning: Planning) -> None:
         self._db = db
         self._planning = planning
-        self._jobs: dict[tuple[Any, ...], Job] = {}
+        self._jobs = Jobs()
         self._by_spark: set[tuple[tuple[int, ...], frozenset[str]]] = set()
         """Flows in which workers met what only Spark can evaluate."""
         self._running = ""
@@ -123,20 +122,18 @@ class Epochs:
         inline = shape not in self._by_spark
         entry = self._entry(flow, feed, epoch, inline)
         make = partial(Job, self._planning.catalyst, flow, shards=self.shards, bits=bits, **entry)
-        kept = self._jobs if again and "frame" not in entry else {}
-        key = (*shape, entry.get("tasks"))
-        job = kept.get(key) or make(inline=inline)
+        jobs = self._jobs if again and "frame" not in entry else Jobs()
+        key, size = (*shape, entry.get("tasks")), len(flow.nodes)
         try:
-            said = job.run(folder, epoch)
+            job = jobs.get(key, size, partial(make, inline=inline))
+            return job.run(folder, epoch)
         except JobFailed as error:
+            jobs.forget(key)
             if not job.inline or isinstance(error, Damaged):
                 raise
-            job = make(inline=False)
-            said = job.run(folder, epoch)
-            self._by_spark.add(shape)
-        if len(kept) >= MOST_JOBS:
-            kept.clear()
-        kept[key] = job
+        del job
+        said = jobs.get(key, size, partial(make, inline=False)).run(folder, epoch)
+        self._by_spark.add(shape)
         return said
 
     def _entry(self, flow: Flow, feed: Feed, epoch: str, inline: bool) -> dict[str, Any]:
