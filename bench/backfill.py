@@ -80,12 +80,13 @@ def build(db: evert.Database, name: str) -> tuple[float, list[float]]:
         db.drop(name)
     stop = threading.Event()
     context = multiprocessing.get_context("spawn")
-    over, lags = context.Event(), context.Queue()
-    writer = context.Process(target=signal, args=(str(db.path), over, lags))
+    begins, over, lags = context.Event(), context.Event(), context.Queue()
+    writer = context.Process(target=signal, args=(str(db.path), begins, over, lags))
     with ThreadPoolExecutor(1) as background:
         running = background.submit(db.run, stop=stop)
         try:
             writer.start()
+            begins.wait()
             view = db.view(name, nexmark.QUERIES[name].sql)
             begun = time.perf_counter()
             view.wait(db.position, timeout=3600)
@@ -99,12 +100,13 @@ def build(db: evert.Database, name: str) -> tuple[float, list[float]]:
             running.result()
 
 
-def signal(path: str, over: Event, lags: multiprocessing.Queue) -> None:
+def signal(path: str, begins: Event, over: Event, lags: multiprocessing.Queue) -> None:
     """Append signals one by one until told to stop, and wait for each until the live view shows it."""
     found = []
     with evert.open(path) as db:
         number = 0
-        while not over.is_set():
+        begins.set()
+        while not found or not over.is_set():
             begun = time.perf_counter()
             db.views["live"].wait(db.topic("signals").append({"number": number}), timeout=600)
             found.append((time.perf_counter() - begun) * 1e3)

@@ -17,6 +17,16 @@ import pyarrow as pa
 Suite = Literal["tpch", "tpcds"]
 Edits = Mapping[str, Sequence[tuple[str, str]]]
 
+TPCH_KEYS = {
+    "customer": "c_custkey",
+    "lineitem": "l_orderkey l_linenumber",
+    "nation": "n_nationkey",
+    "orders": "o_orderkey",
+    "part": "p_partkey",
+    "partsupp": "ps_partkey ps_suppkey",
+    "region": "r_regionkey",
+    "supplier": "s_suppkey",
+}
 _CALLS = {"tpch": "CALL dbgen(sf = {})", "tpcds": "CALL dsdgen(sf = {})"}
 
 

@@ -7,22 +7,13 @@ from tests.missing import skip_unless
 from tests.oracle import Oracle
 from tests.tpc import source
 from tests.tpc.keeping import build
+from tests.tpc.source import TPCH_KEYS
 
 pytestmark = pytest.mark.timeout(900)
 
 SCALE = 0.002
 ROUNDS = 2
 MANY_ROUNDS = 15
-KEYS = {
-    "customer": "c_custkey",
-    "lineitem": "l_orderkey l_linenumber",
-    "nation": "n_nationkey",
-    "orders": "o_orderkey",
-    "part": "p_partkey",
-    "partsupp": "ps_partkey ps_suppkey",
-    "region": "r_regionkey",
-    "supplier": "s_suppkey",
-}
 EDITS = {
     "q2": [("p_size = 15", "p_size >= 15")],
     "q7": [("FRANCE", "INDIA"), ("GERMANY", "PERU")],
@@ -48,7 +39,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def kept(spark, data, tmp_path_factory):
-    made = build(tmp_path_factory.mktemp("tpch"), data, KEYS, seed=1)
+    made = build(tmp_path_factory.mktemp("tpch"), data, TPCH_KEYS, seed=1)
     with made.db:
         made.rounds(ROUNDS)
         yield made
@@ -73,7 +64,7 @@ def test_a_view_is_not_recomputed(kept, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [2, 3])
 def test_views_stay_right_over_many_rounds(spark, data, tmp_path, seed):
-    made = build(tmp_path, data, KEYS, seed=seed)
+    made = build(tmp_path, data, TPCH_KEYS, seed=seed)
     with made.db:
         made.rounds(MANY_ROUNDS)
         truth = Oracle(spark, made.warehouse.tables())
