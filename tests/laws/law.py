@@ -38,6 +38,7 @@ class Mode:
     reopen: bool = False
     tidy: bool = False
     running: bool = False
+    copies: int | None = None
 
 
 class Broken(AssertionError):
@@ -260,6 +261,8 @@ def surroundings(mode: Mode) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if mode.most_events is not None:
             patch.setattr("evert.epoch.schedule.MOST_EVENTS", mode.most_events)
+        if mode.copies is not None:
+            patch.setattr("evert.epoch.job.MOST_COPIES", mode.copies)
         if mode.spark_reads:
             patch.setattr("evert.epoch.inputs.SMALL", 0)
         yield

@@ -20,7 +20,7 @@ from tests.laws.law import Mode, at_once, obey
 MODES = {
     "epoch by epoch": Mode(),
     "cut into epochs of a few events": Mode(most_events=3),
-    "with restarts and hashes that collide": Mode(bits=3, reopen=True),
+    "with restarts, hashes that collide, and plans in pieces": Mode(bits=3, reopen=True, copies=1),
     "sealed, compacted, and read by Spark": Mode(spark_reads=True, tidy=True),
     "cut anywhere, with restarts": Mode(most_events=1, reopen=True),
     "kept by a thread while rows are written": Mode(running=True, most_events=5),

@@ -6,8 +6,9 @@ named by local properties. A large range of the log comes as a DataFrame instead
 
 from __future__ import annotations
 
+import json
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from evert.plan.catalyst import Catalyst
+
+MOST_COPIES = 16
+"""How often a plan may have what is below its branches."""
 
 
 class Job:
@@ -50,9 +54,14 @@ class Job:
         self._edges = _edges(flow, 1 if inline and frame is None else 2 if inline else flow.depth + 1)
         # Any thread may ask for a job, and what is active is a thread's own.
         with catalyst.active(), catalyst.setting("spark.sql.exchange.reuse", "false"):
-            self._plan = catalyst.physical(self._levels(frame))
+            self._plans = [catalyst.physical(piece) for piece in self._pieces(frame)]
         branched = any(step.chain.over for node in flow.nodes for step in node.steps)
         self._sharing = catalyst.sharing() if branched else _as_it_is
+
+    @property
+    def pieces(self) -> int:
+        """How many plans it is; they run one after the other."""
+        return len(self._plans)
 
     @property
     def inline(self) -> bool:
@@ -63,13 +72,15 @@ class Job:
 
     def run(self, folder: str, epoch: str) -> list[Receipt | Spent]:
         """Run the job for an epoch whose files are at hand; what its tasks say."""
-        properties = {worker.FOLDER: folder, worker.EPOCH: epoch}
-        column = CELL.names.index("blob")
-        with self._catalyst.active():
-            blobs = on_spark.execute(
-                self._catalyst.session, self._plan, self._sharing, properties, column=column
-            )
-        return [said for blob in blobs for said in pickle.loads(blob)]
+        said: list[Any] = []
+        for plan in self._plans:
+            properties = {worker.FOLDER: folder, worker.EPOCH: epoch, worker.LEFT: json.dumps(said)}
+            with self._catalyst.active():
+                blobs = on_spark.execute(
+                    self._catalyst.session, plan, self._sharing, properties, column=CELL.names.index("blob")
+                )
+            said = [one for blob in blobs for one in pickle.loads(blob)]
+        return said
 
     def _scanned(self) -> DataFrame:
         each = self._catalyst.session.range(0, self._tasks, 1, self._tasks)
@@ -85,14 +96,40 @@ class Job:
         inline = tuple(edge for edge in edges if edge.work is not None)
         return Then(inline, self._shards, self._bits, worker.wide_schema(wide) if wide else None)
 
-    def _levels(self, given: DataFrame | None) -> DataFrame:
+    def _pieces(self, given: DataFrame | None) -> Iterator[DataFrame]:
+        """The levels, one above the other, in as many plans as there are cuts, and one."""
         frame = self._scanned() if given is None else given
+        cuts = self._cuts()
         for level in range(1, self._flow.depth + 1):
-            by_spark = [(step, edge) for step, edge in self._edges[level] if edge.work is None]
-            if by_spark:
+            if by_spark := self._by_spark(level):
                 frame = self._packed(frame, level, *zip(*by_spark, strict=True))
-            frame = self._kernel(frame.repartitionById(self._shards, "shard"), level)
-        return frame
+            frame = frame.repartitionById(self._shards, "shard")
+            kernel, made = self._kernel(level)
+            if level + 1 in cuts:
+                yield frame.mapInArrow(partial(worker.leave, stage=kernel), on_spark.struct_type(CELL))
+                each = self._catalyst.session.range(0, self._shards, 1, self._shards)
+                frame = each.mapInArrow(worker.take_up, on_spark.struct_type(made))
+            else:
+                frame = frame.mapInArrow(kernel, on_spark.struct_type(made))
+        yield frame
+
+    def _cuts(self) -> set[int]:
+        """The levels that begin a plan of their own, because one plan of all would be too large.
+
+        A plan is a tree: each branch of a level has a copy of all that is below it, and of the branches in there.
+        """
+        found, copies = set(), 1
+        for level in range(1, self._flow.depth + 1):
+            branches = sum(step.chain.over is not None for step, _ in self._by_spark(level))
+            if branches and level > 1 and copies * (1 + branches) > MOST_COPIES:
+                found.add(level)
+                copies = 1
+            copies *= 1 + branches
+        return found
+
+    def _by_spark(self, level: int) -> list[tuple[Step, Edge]]:
+        """The ways into a level whose expressions Spark evaluates."""
+        return [(step, edge) for step, edge in self._edges[level] if edge.work is None]
 
     def _packed(
         self, frame: DataFrame, level: int, steps: Sequence[Step], edges: Sequence[Edge]
@@ -128,7 +165,8 @@ class Job:
             every = every.unionAll(catalyst.project(branch, list(only.items())))
         return every
 
-    def _kernel(self, frame: DataFrame, level: int) -> DataFrame:
+    def _kernel(self, level: int) -> tuple[worker.Stage, pa.Schema]:
+        """What a task of the level does, and the columns of what it gives."""
         flow = self._flow
         consumed = flow.consumed
         beside = _beside(flow, level)
@@ -148,7 +186,7 @@ class Job:
             sources = {m.source: on_spark.carried(m.operator.output) for m in members if m.source is not None}
             then = self._then(level + 1, sources)
         kernel = partial(worker.kernel, members=members, level=level, then=then)
-        return frame.mapInArrow(kernel, on_spark.struct_type(CELL if then is None else then.output))
+        return kernel, CELL if then is None else then.output
 
 
 def _edges(flow: Flow, inline: int) -> dict[int, list[tuple[Step, Edge]]]:

@@ -1,4 +1,4 @@
-"""What runs inside Spark's Python workers: scan, pack and kernel.
+"""What runs inside Spark's Python workers: scan, pack and kernel; leave and take up, where a job is cut.
 
     scan ──> [Spark: expressions] ──> pack ══ exchange ══> kernel ──> [Spark: expressions] ──> pack ══ ...
 
@@ -10,12 +10,13 @@ column for each edge, and gives cells.
 from __future__ import annotations
 
 import gc
+import json
 import pickle
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -33,7 +34,7 @@ from evert.log.files import sync
 from evert.trace import NodeState, RunCache, RunWriter
 from evert.trace.arrays import decoded
 
-FOLDER, EPOCH = "evert.folder", "evert.epoch"
+FOLDER, EPOCH, LEFT = "evert.folder", "evert.epoch", "evert.left"
 INLINE = 256 << 10
 """A published delta of more bytes than this is written to a file by the task itself."""
 
@@ -43,6 +44,7 @@ SETTLING = 8
 _runs = RunCache()
 _tasks = count()
 T = TypeVar("T")
+Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True)
@@ -210,6 +212,34 @@ def kernel(
         yield to_batch([_receipt(shard, said)])
     else:
         yield then.of([*passing, _receipt(shard, said)])
+
+
+def leave(rows: Iterable[pa.RecordBatch], stage: Stage) -> Iterator[pa.RecordBatch]:
+    """What a stage makes of the rows, left in a file from which another job takes it up; says where it is."""
+    from pyspark import TaskContext
+
+    folder, epoch = _place()
+    task = TaskContext.get()
+    name = f"{epoch}{task.taskAttemptId()}.rows"
+    made = stage(rows)
+    first = next(made)
+    with pa.OSFile(str(Path(folder, name)), "wb") as file, pa.ipc.new_stream(file, first.schema) as stream:
+        for batch in chain([first], made):
+            stream.write_batch(batch)
+    yield to_batch([Cell(task.partitionId(), RECEIPT, 0, pickle.dumps([(task.partitionId(), name)]))])
+
+
+def take_up(shares: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What tasks of the job before have left for these shares."""
+    from pyspark import TaskContext
+
+    _settle()
+    numbers = {number for batch in shares for number in batch.column(0).to_pylist()}
+    folder, _ = _place()
+    for number, name in json.loads(TaskContext.get().getLocalProperty(LEFT)):
+        if number in numbers:
+            with pa.memory_map(str(Path(folder, name))) as file, pa.ipc.open_stream(file) as stream:
+                yield from stream
 
 
 def _receipt(shard: int, said: Sequence[Receipt | Spent]) -> Cell:
