@@ -16,7 +16,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import chain, count, groupby
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from evert.delta import DataError, Operator
 from evert.delta.inline import Work
+from evert.delta.panes import applied
 from evert.epoch import slices
 from evert.epoch.cells import CELL, MOST_ROWS, RECEIPT, Cell, read_cells, split, to_batch
 from evert.epoch.receipt import PACK, SCAN, Manifest, Published, Receipt, Spent
@@ -80,9 +81,12 @@ class Then:
     def batches(self, source: str, rows: pa.Table, spill: Spill, shard: int = 0) -> Iterator[pa.RecordBatch]:
         """All that becomes of rows of a source."""
         cells: list[Cell] = []
-        for edge in self.edges:
-            if edge.source == source and edge.work is not None:
-                cells += _packed(edge, edge.work.apply(rows), self.shards, self.bits, spill, shard)
+        here = [edge for edge in self.edges if edge.source == source and edge.work is not None]
+        for _, edges in groupby(here, key=lambda edge: (edge.node, edge.port)):
+            together = list(edges)
+            works = [edge.work for edge in together if edge.work is not None]
+            for edge, made in zip(together, applied(works, rows), strict=True):
+                cells += _packed(edge, made, self.shards, self.bits, spill, shard)
         if cells:
             yield self.of(cells)
         if self.schema is not None and source in self.schema.names:
