@@ -242,3 +242,20 @@ def test_a_stopped_view_does_not_keep_the_runner_awake(db):
     before = db.catalog.version()
     db.run(seconds=1)
     assert db.catalog.version() - before < 20
+
+
+def test_a_view_stops_though_the_row_it_fails_on_cannot_be_found_in_a_compacted_table(db):
+    db.table("t", "k INT, n INT", key="k")
+    view = db.view("v", "SELECT k, 10 DIV n AS share FROM t")
+    beside = db.view("w", "SELECT count(*) AS n FROM t")
+    for number in (1, 0, 2, 3, 0):
+        db.topic("t").upsert([{"k": 0, "n": number}, {"k": number + 1, "n": 1}])
+    assert db.compact("t") > 0
+    db.refresh(timeout=120)
+    assert view.state == "stopped"
+    assert "DIVIDE_BY_ZERO" in view.error["message"]
+    assert view.error["position"] is None
+    assert rows(beside) == [(5,)]
+    db.topic("t").upsert([{"k": 0, "n": 5}])
+    db.refresh(timeout=120)
+    assert rows(view) == [(0, 2), (1, 10), (2, 10), (3, 10), (4, 10)]

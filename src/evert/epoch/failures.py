@@ -7,6 +7,7 @@ sought by halving the range. Where the reason is a damaged run, the view is buil
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -99,7 +100,10 @@ def _details(
 
 
 def first_bad_position(epochs: Epochs, work: Work) -> int | None:
-    """The first position that makes the work fail, by halving; None if that takes too long or is not found."""
+    """The first position that makes the work fail, by halving.
+
+    None if that takes too long, or is not to be found because compaction has replaced what was in between.
+    """
     good, bad = max(0, work.after), work.upto
     for _ in range(MOST_TRIES):
         if bad - good <= 1:
@@ -108,19 +112,22 @@ def first_bad_position(epochs: Epochs, work: Work) -> int | None:
         try:
             epochs.attempt(replace(work, upto=middle, joins=False))
             good = middle
+        except Expired:
+            return None
         except JOB_FAILURES:
             bad = middle
     return None
 
 
 def _rows_at(db: Database, view: Definition, position: int) -> list[dict[str, Any]]:
-    """A few rows of what was written at a position to the topics that a view reads."""
+    """A few rows of what was written at a position to the topics that a view reads, as far as they are there."""
     found: list[dict[str, Any]] = []
     for read in view.reads:
         if read.kind != "view":
-            for batch in db.log.read([read.name], after=position - 1, upto=position):
-                rows = batch.rows.slice(0, SHOWN - len(found)).to_pylist()
-                found += [{"topic": read.name} | {k: _plain(v) for k, v in row.items()} for row in rows]
+            with suppress(Expired):
+                for batch in db.log.read([read.name], after=position - 1, upto=position):
+                    rows = batch.rows.slice(0, SHOWN - len(found)).to_pylist()
+                    found += [{"topic": read.name} | {k: _plain(v) for k, v in row.items()} for row in rows]
     return found
 
 
