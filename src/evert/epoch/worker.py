@@ -34,6 +34,7 @@ from evert.epoch.spill import Cellar, Spill, to_blob
 from evert.log.files import sync
 from evert.trace import NodeState, RunCache, RunWriter
 from evert.trace.arrays import decoded
+from evert.trace.sink import Sink
 
 FOLDER, EPOCH, LEFT = "evert.folder", "evert.epoch", "evert.left"
 INLINE = 256 << 10
@@ -333,15 +334,17 @@ class _Task:
 
     def _publish(self, member: Member, delta: pa.Table) -> Published:
         columns = [f"c{i}" for i in range(len(member.names))]
-        blob = to_blob(delta.select([*columns, "__w"]).rename_columns([*member.names, "__w"]))
-        checksum = crc32(blob)
-        if blob.size <= INLINE:
-            return Published(delta.num_rows, blob.size, checksum, blob.to_pybytes(), None)
+        rows = delta.select([*columns, "__w"]).rename_columns([*member.names, "__w"])
+        if rows.nbytes <= INLINE:
+            blob = to_blob(rows)
+            return Published(delta.num_rows, blob.size, crc32(blob), blob.to_pybytes(), None)
         file = f"{self._name}-{member.node}.changes"
-        with pa.OSFile(str(self._folder / file), "wb") as sink:
-            sink.write(blob)
+        with (self._folder / file).open("wb") as raw:
+            sink = Sink(raw)
+            with pa.ipc.new_stream(sink, rows.schema) as stream:
+                stream.write_table(rows)
         sync(self._folder / file)
-        return Published(delta.num_rows, blob.size, checksum, None, file)
+        return Published(delta.num_rows, sink.at, sink.checksum, None, file)
 
     def __enter__(self) -> _Task:
         return self

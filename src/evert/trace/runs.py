@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,7 @@ from evert.disk import disk_errors
 from evert.errors import Corrupt
 from evert.trace.arrays import one_chunk
 from evert.trace.consolidate import HASH, hashes_of, joined, sorted_by_hash
+from evert.trace.sink import Sink
 
 MAGIC = b"EVERTRUN\x01".ljust(64, b"\0")
 ALIGNMENT = 64
@@ -72,14 +73,16 @@ class RunWriter:
         self.file = file
         self._folder = folder
         self._path = folder / file
-        self._sink: _Sink | None = None
+        self._sink: Sink | None = None
 
     def add(self, table: pa.Table) -> Stored:
         """Write a table that is sorted by `__h`; it is durable after `close`."""
         table = joined([table])
         with disk_errors(self._path):
-            sink = self._sink = self._sink or _Sink(self._create())
-            sink.pad()
+            sink = self._sink = self._sink or Sink(self._create())
+            if not sink.at:
+                sink.write(MAGIC)
+            sink.pad(ALIGNMENT)
             start, sink.checksum = sink.at, 0
             with pa.ipc.new_stream(sink, table.schema) as stream:
                 stream.write_table(table, max_chunksize=max(1, table.num_rows))
@@ -226,39 +229,6 @@ def _damaged(stored: Stored, why: str) -> Corrupt:
     return Corrupt(
         f"the run at {stored.start} in {stored.file} is damaged: {why}", hint=_HINT, file=stored.file
     )
-
-
-class _Sink:
-    """A file as Arrow writes to it: counts and sums the bytes that pass."""
-
-    closed = False
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.at = 0
-        self.checksum = 0
-        self.write(MAGIC)
-
-    def write(self, data: Any) -> int:
-        self._file.write(data)
-        size = len(memoryview(data).cast("B"))
-        self.at += size
-        self.checksum = zlib.crc32(data, self.checksum)
-        return size
-
-    def pad(self) -> None:
-        if self.at % ALIGNMENT:
-            self.write(b"\0" * (ALIGNMENT - self.at % ALIGNMENT))
-
-    def flush(self) -> None:
-        """Arrow asks after each stream; the bytes go out with the last one."""
-
-    def close(self) -> None:
-        self._file.close()
-
-    def sync(self) -> None:
-        self._file.flush()
-        os.fsync(self._file.fileno())
 
 
 def _sync_folder(path: Path) -> None:
