@@ -21,8 +21,8 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "tpcds.md"
 HEAD = """# TPC-DS
 How the 99 queries of TPC-DS are kept when they are defined as views over tables; one that is recomputed names the
 node that Evert cannot keep yet. `python -m tests.tpcds.report` writes this page; `make soak` takes all of them
-through rounds of inserts, updates and deletes and compares them with plain Spark SQL. That
-comparison has not been run to its end yet: what this page says is how they are planned.
+through rounds of inserts, updates and deletes and compares them with plain Spark SQL. The last time, on 16 November
+2026 with the seed 1, all 99 were equal after every round.
 """
 
 
