@@ -13,7 +13,10 @@ from evert.delta.panes import common
 from evert.epoch.job import Job
 
 START = datetime(1969, 12, 31, 23, 59, tzinfo=UTC)
-HOPPING = "SELECT device, window.start AS begins, window.end AS ends, {} FROM readings GROUP BY device, window(at, {})"
+HOPPING = (
+    "SELECT device, window.start AS begins, window.end AS ends, {}"
+    " FROM readings GROUP BY device, window(at, {})"
+)
 VIEWS = {
     "counted": HOPPING.format("count(*) AS n", "'10 seconds', '2 seconds'"),
     "summed": HOPPING.format(

@@ -18,6 +18,13 @@ VIEWS = {
         FROM orders o JOIN customers c ON o.customer = c.id GROUP BY c.id, c.country""",
     "totals": """SELECT customer, 0.5 * sum(amount) AS half, count(DISTINCT amount) AS n
         FROM orders GROUP BY customer""",
+    "both": """SELECT x.customer, n, orders, countries FROM
+        (SELECT customer, count(DISTINCT amount) AS n, count(DISTINCT id) AS orders FROM orders GROUP BY customer) x
+        LEFT JOIN (SELECT id, count(*) AS countries FROM customers GROUP BY id) y ON x.customer = y.id""",
+    "bought": """SELECT id, n FROM (SELECT id, count(*) AS n FROM customers GROUP BY id) x WHERE id NOT IN
+        (SELECT customer FROM orders WHERE amount > 5 GROUP BY customer)""",
+    "either": """SELECT customer, sum(n) AS n FROM (SELECT customer, count(*) AS n FROM orders GROUP BY customer
+        UNION ALL SELECT id, count(*) FROM customers GROUP BY id) GROUP BY customer""",
     "above": "SELECT country, total FROM spent WHERE total > 10",
 }
 

@@ -40,6 +40,23 @@ STAYING = [
         ["aggregate", "output"],
         [],
     ),
+    (
+        "select auction, count(distinct bidder) as b, count(distinct price) as p from bid group by auction",
+        ["aggregate"] * 4,
+        ["join", "output"],
+    ),
+    (
+        "select x.auction, x.n, y.m from (select auction, count(*) as n from bid group by 1) x"
+        " left join (select auction, max(price) as m from bid group by 1) y on x.auction = y.auction",
+        ["aggregate", "aggregate", "anti", "output"],
+        ["join"],
+    ),
+    (
+        "select x.auction, x.n, y.m from (select auction, count(*) as n from bid group by 1) x"
+        " join (select bidder, max(price) as m from bid group by 1) y on x.auction = y.m",
+        ["aggregate", "aggregate", "join"],
+        ["output"],
+    ),
     ("select auction, median(price) as m from bid group by auction", ["rows", "swap", "output"], []),
 ]
 

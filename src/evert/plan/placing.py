@@ -29,16 +29,16 @@ def kept_by(
     The columns are given by their places in the key. `placed` has those that decide where a node's rows are.
     """
     known = placement(operator)
-    sources = {pipe.source for port in ports for pipe in port.pipes}
-    by = placed.get(next(iter(sources))) if len(sources) == 1 else None
-    if known is None or by is None:
+    if known is None:
         return None
+    # Rows of several sources meet if they are placed by the same columns of the key, of the same types.
+    kinds = {tuple(port.kinds[place] for place in key) for port, key in zip(ports, known.ports, strict=True)}
     found = {
-        _within(catalyst, pipe, port.terms, by, key)
+        _within(catalyst, pipe, port.terms, placed.get(pipe.source), key)
         for port, key in zip(ports, known.ports, strict=True)
         for pipe in port.pipes
     }
-    return found.pop() if len(found) == 1 else None
+    return found.pop() if len(found) == len(kinds) == 1 else None
 
 
 def placed_by(operator: Operator, kept: Places | None) -> Places | None:
@@ -49,9 +49,11 @@ def placed_by(operator: Operator, kept: Places | None) -> Places | None:
     return known.output if kept is None else tuple(known.output[place] for place in kept)
 
 
-def _within(catalyst: Catalyst, pipe: Pipe, terms: Sequence[Term], by: Places, key: Places) -> Places | None:
+def _within(
+    catalyst: Catalyst, pipe: Pipe, terms: Sequence[Term], by: Places | None, key: Places
+) -> Places | None:
     """Where, in the key of a port, the columns come in through a pipe by which its source is placed."""
-    if not pipe.plain:
+    if by is None or not pipe.plain:
         return None
     of_key = [_origin(catalyst, pipe, terms[place]) for place in key]
     if not set(by) <= set(of_key):
