@@ -467,12 +467,32 @@ count(*) > 1;
 -- pivot: aggregate rows swap, per key
 select * from (select auction, channel, price from bid) pivot (sum(price) for channel in ('a', 'b'));
 
--- session windows: rows swap, per key
+-- session windows: sessions
 select bidder, session_window.start as s, session_window.end as e, count(*) as n from bid group by bidder,
 session_window(at, '2 seconds');
 
--- session windows of all: rows swap, whole
+-- session windows of all: sessions
 select session_window(at, '3 seconds') as w, count(*) as n, sum(price) as s from bid group by 1;
+
+-- session windows with every function: sessions
+select channel, session_window.start as s, min(price) as lo, max(score) as hi, avg(price) as mean, sum(amount) as
+total, count(bidder) filter (where price > 3) as n from bid group by channel, session_window(at, '1 second');
+
+-- session windows with a gap that depends on the row: sessions
+select bidder, session_window as w, count(*) as n from bid group by bidder, session_window(at, case when price > 5
+then '4 seconds' when price > 3 then '0 seconds' else '1 second' end);
+
+-- session windows with distinct: rows swap, per key
+select bidder, session_window as w, count(distinct price) as n from bid group by bidder, session_window(at, '2
+seconds');
+
+-- session windows of joined rows that change: upsert join rows swap, per key
+select category, session_window.start as s, sum(price) as p from bid join auction on auction = id group by category,
+session_window(at, '2 seconds');
+
+-- the longest session of each: sessions aggregate
+select bidder, max(n) as most from (select bidder, count(*) as n from bid group by bidder, session_window(at, '2
+seconds')) group by bidder;
 
 -- hopping windows with distinct: aggregate aggregate
 select window.start as w, count(distinct bidder) as n from bid group by window(at, '10 seconds', '5

@@ -9,6 +9,7 @@ from evert.delta.join import Join
 from evert.delta.operator import Operator
 from evert.delta.output import Output
 from evert.delta.semi import Semi
+from evert.delta.session import Session
 from evert.delta.swap import Swap
 from evert.delta.top import Top
 from evert.delta.touched import Touched
@@ -36,6 +37,8 @@ def placement(operator: Operator) -> Placement | None:
             return Placement((left, right), left)
         case Semi(kind="semi", left_key=left):
             return Placement((left, tuple(range(len(left)))), left)
+        case Session(keys=count):
+            return Placement((tuple(range(count)),), tuple(range(count)))
         case Swap(keys=key):
             return Placement((tuple(range(len(key))), key), key)
         case Top(keys=key) | Touched(keys=key) | Upsert(key=key):

@@ -10,7 +10,7 @@ from evert.errors import BadQuery
 from evert.plan import ranking
 from evert.plan.expressions import name_of, unnamed
 from evert.plan.fingerprints import plain_sql
-from evert.plan.tree import Aggregate, Call, Column, Join, PerKey, Project, Shape, Term
+from evert.plan.tree import Aggregate, Call, Column, Join, PerKey, Project, Sessions, Shape, Term
 from evert.plan.types import is_ordered, kind_of
 
 if TYPE_CHECKING:
@@ -23,19 +23,29 @@ _SESSION = "spark.sessionWindow"
 
 def read(reader: Reader, plan: Any) -> Shape:
     """The shape of an aggregate."""
-    grouping, calls, results = reader.catalyst.split_aggregate(plan)
+    grouping, calls, _ = reader.catalyst.split_aggregate(plan)
     # Grouping by a column with this mark means to merge sessions, which is no grouping at all.
     merges = [named.toAttribute().metadata().contains(_SESSION) for named in grouping]
-    if any(merges) or not are_kept(reader.catalyst, plan):
-        return _by_group(
-            reader, plan, [key for key, merged in zip(grouping, merges, strict=True) if not merged]
-        )
+    if not any(merges) and are_kept(reader.catalyst, plan):
+        return _kept(reader, plan, grouping)
+    plain = [key for key, merged in zip(grouping, merges, strict=True) if not merged]
+    by_key = _by_group(reader, plan, plain)
+    distinct = any(call.isDistinct() for call in calls)
+    if sum(merges) != 1 or distinct or not are_kept(reader.catalyst, plan):
+        return by_key
+    kept = _kept(reader, plan, [*plain, grouping[merges.index(True)]], merges=True)
+    return Sessions(kept.columns, kept, by_key, reader.read(plan.child()))
+
+
+def _kept(reader: Reader, plan: Any, grouping: Sequence[Any], *, merges: bool = False) -> Shape:
+    """An aggregate by these keys, all functions of which a kernel has."""
+    _, calls, results = reader.catalyst.split_aggregate(plan)
     made = [_call(reader, call) for call in calls]
     keys, made, child = _over_columns(reader, list(map(unnamed, grouping)), made, plan)
     groups = tuple(reader.catalyst.column(named.toAttribute()) for named in grouping)
     columns = (*groups, *(call.result for call in made))
     kept = tuple(column.term for column in columns)
-    shape = _distinct(reader, Aggregate(columns, groups, tuple(keys), tuple(made), kept, child))
+    shape = _distinct(reader, Aggregate(columns, groups, tuple(keys), tuple(made), kept, child, merges))
     terms, above = reader.ready(list(map(unnamed, results)), shape)
     shown = tuple(reader.catalyst.column(named.toAttribute()) for named in results)
     return Project(shown, tuple(terms), above)

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from evert.delta.accumulate import Function
 from evert.delta.aggregate import Aggregate as AggregateKernel
+from evert.delta.session import Session
 from evert.plan import bykey, joins
 from evert.plan.aggregates import describe, split
 from evert.plan.catalyst import Catalyst
@@ -29,6 +31,7 @@ from evert.plan.tree import (
     Project,
     Read,
     Recompute,
+    Sessions,
     Shape,
     Term,
     Top,
@@ -102,6 +105,9 @@ class Incremental:
                 return joins.flow(self, shape)
             case Aggregate():
                 return self._aggregate(shape)
+            case Sessions():
+                grows = self.flow(shape.child).append_only
+                return self.flow(shape.kept if grows else shape.by_key)
             case Top():
                 return bykey.top(self, shape)
             case PerKey():
@@ -205,14 +211,22 @@ class Incremental:
         port = Port(child.pipes, (*shape.keys, *parts.arguments))
         always = not shape.keys
         functions = tuple(parts.functions)
-        operator = AggregateKernel(arrow_schema(port.kinds), len(shape.keys), functions, always, retracts)
+        kinds = arrow_schema(port.kinds)
+        kind, operator = self._kernel(shape, kinds, functions, retracts)
         ports = [port]
         if retracts:
             ports += [Port(child.pipes, (*shape.keys, port.terms[place])) for place in extremes]
         spec = [len(shape.keys), [[one.kind, one.argument] for one in functions], always, retracts]
-        append_only = child.append_only and not functions and not always
+        append_only = child.append_only and not functions and not always and not shape.merges
         detail = describe(shape)
-        node = self.nodes.add("aggregate", operator, ports, detail, spec, append_only=append_only)
+        node = self.nodes.add(
+            kind,
+            operator,
+            ports,
+            detail,
+            spec,
+            append_only=append_only,
+        )
         self._check_results(operator.output, port, parts.raw)
         finished = Select(
             (*shape.groups, *(call.result for call in shape.calls)),
@@ -223,6 +237,14 @@ class Incremental:
         keys = self._projected(keys, shape.columns, shape.results)
         drawing = Drawing(detail if not functions else f"aggregate {detail}", (child.drawing,), node)
         return Flow((pipe,), shape.columns, keys, append_only, drawing)
+
+    @staticmethod
+    def _kernel(
+        shape: Aggregate, kinds: pa.Schema, functions: tuple[Function, ...], retracts: bool
+    ) -> tuple[str, AggregateKernel | Session]:
+        if shape.merges:
+            return "sessions", Session(kinds, len(shape.keys) - 1, functions)
+        return "aggregate", AggregateKernel(kinds, len(shape.keys), functions, not shape.keys, retracts)
 
     def _check_results(self, output: pa.Schema, port: Port, raw: list[Column]) -> None:
         """The kernel and the chain above it must agree on the types of the raw results."""

@@ -163,10 +163,23 @@ class Call:
 
 @dataclass(frozen=True)
 class Aggregate(Shape):
-    """`results` are over `groups` (columns given by `keys`) and the calls' results."""
+    """`results` are over `groups` (columns given by `keys`) and the calls' results.
+
+    If it `merges`, its last key is the window of a session: groups whose windows meet are one.
+    """
 
     groups: tuple[Column, ...]
     keys: tuple[Term, ...]
     calls: tuple[Call, ...]
     results: tuple[Term, ...]
+    child: Shape
+    merges: bool = False
+
+
+@dataclass(frozen=True)
+class Sessions(Shape):
+    """An aggregate by sessions: `kept` if the child only grows, else key by key."""
+
+    kept: Shape
+    by_key: Shape
     child: Shape

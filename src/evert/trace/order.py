@@ -49,9 +49,26 @@ def arranged(
         rows = places[tied]
         values = one_chunk(take(columns[by.name], rows))
         parts = [np.cumsum(starts[tied]), *_parts(values, by, exact)]
-        inner = _sorted(parts)
+        inner = sorted_by(parts)
         places[tied], starts[tied] = rows[inner], _steps([part[inner] for part in parts])
     return places, np.flatnonzero(starts)
+
+
+def sorted_by(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """The places of the rows in the order by the first part, then the second and so on; equal ones in any order.
+
+    Where all parts together fit 64 bits they are sorted as one number, which is several times as fast.
+    """
+    packed, used = np.zeros(len(parts[0]), np.uint64), 0
+    for part in parts:
+        least, most = (int(part.min()), int(part.max())) if len(part) else (0, 0)
+        width = (most - least).bit_length()
+        used += width
+        if used > 64:
+            return np.lexsort(parts[::-1])
+        above = part.astype(np.uint64) - np.uint64(least % 2**64)
+        packed = above if width == 64 else (packed << np.uint64(width)) | above
+    return np.argsort(packed)
 
 
 def codes(values: pa.Array, *, exact: bool = False) -> np.ndarray:
@@ -125,28 +142,11 @@ def _steps(parts: Sequence[np.ndarray]) -> np.ndarray:
     return steps
 
 
-def _sorted(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """The places of the rows in the order by the first part, then the second and so on; equal ones in any order.
-
-    Where all parts together fit 64 bits they are sorted as one number, which is several times as fast.
-    """
-    packed, used = np.zeros(len(parts[0]), np.uint64), 0
-    for part in parts:
-        least, most = (int(part.min()), int(part.max())) if len(part) else (0, 0)
-        width = (most - least).bit_length()
-        used += width
-        if used > 64:
-            return np.lexsort(parts[::-1])
-        above = part.astype(np.uint64) - np.uint64(least % 2**64)
-        packed = above if width == 64 else (packed << np.uint64(width)) | above
-    return np.argsort(packed)
-
-
 def _ranked(parts: Sequence[np.ndarray], count: int) -> np.ndarray:
     """The rank of each row in the order by the first part, then the second and so on; equal rows share one."""
     found = np.zeros(count, np.int64)
     if parts:
-        order = _sorted(parts)
+        order = sorted_by(parts)
         found[order] = np.cumsum(_steps([part[order] for part in parts]))
     return found
 

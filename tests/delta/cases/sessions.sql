@@ -4,11 +4,12 @@ CREATE STREAM taps (user STRING, at TIMESTAMP);
 CREATE MATERIALIZED VIEW sessions AS
 SELECT user, session_window.start AS start, session_window.end AS end, count(*) AS taps
 FROM taps GROUP BY user, session_window(at, '10 seconds');
--- view of user, start, end, taps [n2]
---   aggregate taps.user, session_window.`start`, session_window.`end`, count(1) by taps.user [n1, per key]
---     compute session_window
---       filter (taps.at IS NOT NULL)
---         stream taps
+-- view of user, start, end, taps [n1]
+--   compute start, end
+--     aggregate count(1) by user, session_window [n0]
+--       compute session_window
+--         filter (taps.at IS NOT NULL)
+--           stream taps
 
 -- epoch: two sessions of ann
 -- > taps +1 ["ann", "2026-01-01T00:00:00Z"]

@@ -1,0 +1,181 @@
+"""Groups of rows that follow each other closely: sessions, kept up to date from the change alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evert.delta.accumulate import Accumulators, Function
+from evert.delta.normal import normalised
+from evert.delta.operator import DataError, fitted, names_of, numbered, pieces, weighted, with_weight
+from evert.trace.arrays import arrays_of, one_chunk, take, take_rows
+from evert.trace.consolidate import HASH, WEIGHT, hashes_of, joined, negate, weights_of
+from evert.trace.gather import gathered
+from evert.trace.grouping import grouped
+from evert.trace.keys import hash_rows
+from evert.trace.order import sorted_by
+from evert.trace.trace import Layout
+
+if TYPE_CHECKING:
+    from evert.trace.shard import NodeState
+
+
+class _Sorted(NamedTuple):
+    """Windows by key and start: their places, and in that order where each session starts, and its two ends."""
+
+    order: np.ndarray
+    starts: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
+
+
+@dataclass(frozen=True)
+class Session:
+    """One row for each session of a key, with its functions' results; over input that only grows.
+
+    A row comes with a window, from its time to when its session ends if nothing follows. Windows of a key that
+    overlap or touch are one session. With the session 1 to 7 of `x` stored, of two rows:
+
+        c0 │ c1      │ __w              c0 │ c1      │ c2 │ __w
+        ───┼─────────┼────              ───┼─────────┼────┼────
+         x │ 7 to 12 │  +1       ──>     x │ 1 to 7  │  2 │  -1
+         y │ 3 to 8  │  +1               x │ 1 to 12 │  3 │  +1
+                                         y │ 3 to 8  │  1 │  +1
+
+    The first `keys` columns are the key, the next one is the window, the others are arguments. What crosses the
+    exchange is sessions of a piece, not rows. State: the bag `sessions`, by key.
+    """
+
+    input: pa.Schema
+    keys: int
+    functions: tuple[Function, ...]
+
+    @property
+    def inputs(self) -> tuple[pa.Schema, ...]:
+        return (numbered(self.input),)
+
+    @cached_property
+    def output(self) -> pa.Schema:
+        results = pa.schema([pa.field("", kind) for kind in self.accumulators.results])
+        return numbered(pa.schema(list(self.input)[: self.keys + 1]), results)
+
+    @cached_property
+    def accumulators(self) -> Accumulators:
+        """What is kept of a session."""
+        return Accumulators(tuple(self.input.types), self.functions)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """How the state `sessions` is read."""
+        columns = [*list(self.inputs[0])[: self.keys + 1], *self.accumulators.schema]
+        return Layout(names_of(range(self.keys)), schema=with_weight(pa.schema(columns)))
+
+    @property
+    def _window(self) -> str:
+        return f"c{self.keys}"
+
+    def prepare(self, port: int, rows: pa.Table, bits: int) -> pa.Table:
+        rows = fitted(rows, with_weight(self.inputs[port]))
+        weights = weights_of(rows)
+        if (weights < 0).any():
+            raise DataError("a row was deleted under sessions that keep only what growing input needs")
+        if not weights.all():
+            rows = take_rows(rows, np.flatnonzero(weights))
+            weights = weights_of(rows)
+        columns = arrays_of(rows, self.inputs[0].names)
+        keys = [normalised(column) for column in columns[: self.keys]]
+        hashes = hash_rows(keys, rows.num_rows, bits)
+        found = self._sorted(hashes, keys, columns[self.keys], bits)
+        used = {function.argument for function in self.functions}
+        ordered = [take(column, found.order) if at in used else column for at, column in enumerate(columns)]
+        sums = self.accumulators.partial(ordered, weights[found.order], found.starts)
+        first = found.order[found.starts]
+        return self._cell(hashes[first], [take(key, first) for key in keys], found, sums)
+
+    def apply(self, deltas: Sequence[pa.Table | None], state: NodeState) -> Iterator[pa.Table]:
+        (given,) = deltas
+        if given is None or not given.num_rows:
+            return
+        given = joined([given])
+        hashes, keys = hashes_of(given), arrays_of(given, self.layout.key)
+        order, starts = grouped(hashes, keys, exact=False, whole_rows=True, stable=False, bits=state.bits)
+        given, first = take_rows(given, order), order[starts]
+        bounds = np.append(starts, len(order))
+        trace = state.trace("sessions", self.layout)
+        written = []
+        for part, stored in gathered(trace, hashes[first], [take(key, first) for key in keys], state.bits):
+            begin, end = int(bounds[part.start]), int(bounds[part.stop])
+            old, new = self._met(stored, given.slice(begin, end - begin), state.bits)
+            written += [negate(old), new]
+            yield from pieces([negate(self._shown(old)), self._shown(new)])
+        state.write("sessions", self.layout, joined(written))
+
+    def content(self, state: NodeState) -> Iterator[pa.Table]:
+        yield from pieces([self._shown(state.trace("sessions", self.layout).rows())])
+
+    def _met(self, stored: pa.Table, given: pa.Table, bits: int) -> tuple[pa.Table, pa.Table]:
+        """The stored sessions that something given belongs to, and the sessions that they become."""
+        if (weights_of(stored) != 1).any():
+            raise DataError("a session is not there once")
+        both = joined([stored, given.append_column(WEIGHT, pa.array(np.ones(given.num_rows, np.int64)))])
+        hashes, keys = hashes_of(both), arrays_of(both, self.layout.key)
+        found = self._sorted(hashes, keys, one_chunk(both.column(self._window)), bits)
+        fresh = found.order >= stored.num_rows
+        touched = np.logical_or.reduceat(fresh, found.starts)
+        inside = np.repeat(touched, np.diff(np.append(found.starts, len(fresh))))
+        order = found.order[inside]
+        begins = np.zeros(len(fresh), np.bool_)
+        begins[found.starts] = True
+        starts = np.flatnonzero(begins[inside])
+        sums = self.accumulators.merged(take_rows(both.select(self.accumulators.schema.names), order), starts)
+        first = order[starts]
+        met = _Sorted(order, starts, found.begin[touched], found.end[touched])
+        new = self._cell(hashes[first], [take(key, first) for key in keys], met, sums)
+        new = new.append_column(WEIGHT, pa.array(np.ones(len(first), np.int64)))
+        return take_rows(stored, order[order < stored.num_rows]), new
+
+    def _sorted(self, hashes: np.ndarray, keys: Sequence[pa.Array], window: pa.Array, bits: int) -> _Sorted:
+        if window.null_count:
+            raise DataError("a row has no window")
+        begin, end = (pc.struct_field(window, [place]).cast(pa.int64()).to_numpy() for place in (0, 1))
+        order, starts = grouped(hashes, keys, exact=False, whole_rows=True, stable=False, bits=bits)
+        number = np.zeros(len(order), np.int64)
+        number[order[starts]] = 1
+        number[order] = np.cumsum(number[order])
+        order = sorted_by([number, begin])
+        number, begin, end = number[order], begin[order], end[order]
+        begins = np.ones(len(order), np.bool_)
+        begins[1:] = (number[1:] != number[:-1]) | (begin[1:] > _latest(number, end)[:-1])
+        starts = np.flatnonzero(begins)
+        ends = np.maximum.reduceat(end, starts) if len(starts) else end
+        return _Sorted(order, starts, begin[starts], ends)
+
+    def _cell(self, hashes: np.ndarray, keys: Sequence[pa.Array], found: _Sorted, sums: pa.Table) -> pa.Table:
+        kind = self.input.field(self.keys).type
+        ends = [
+            pa.array(each).cast(field.type)
+            for each, field in zip((found.begin, found.end), kind, strict=True)
+        ]
+        window = pa.StructArray.from_arrays(ends, fields=list(kind))
+        names = [HASH, *self.layout.key, self._window, *sums.schema.names]
+        return pa.table([pa.array(hashes, pa.uint64()), *keys, window, *sums.columns], names=names)
+
+    def _shown(self, sessions: pa.Table) -> pa.Table:
+        """Sessions with the results of their functions."""
+        groups = arrays_of(sessions, [*self.layout.key, self._window])
+        return weighted([*groups, *self.accumulators.finished(sessions)], weights_of(sessions))
+
+
+def _latest(number: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """For each row the latest end so far of its group; groups are neighbours, with rising numbers."""
+    if ((end[1:] >= end[:-1]) | (number[1:] != number[:-1])).all():
+        return end
+    values, rank = np.unique(end, return_inverse=True)
+    base = number * len(values)
+    return np.asarray(values[np.maximum.accumulate(base + rank) - base])
