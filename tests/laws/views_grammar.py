@@ -443,14 +443,18 @@ class Grammar:
         window = dice.pick(
             [
                 f"session_window({moments[0]}, '1 hour')",
+                f"session_window({moments[0]}, '20000 days')",
                 f"window({moments[0]}, '1 hour')",
                 f"window({moments[0]}, '1 hour', '30 minutes')",
             ]
         )
         keys = dice.some([c for c in source.scope if c[1] in ("int", "str", "bool")], 0, 1)
         names = "".join(f", {name}" for name, _ in keys)
-        listed, columns = self._named([("w.start", "ts"), ("w.end", "ts"), ("n", "int")])
-        inner = f"SELECT {window} AS w, count(*) AS n FROM {source.sql} GROUP BY {window}{names}"
+        ends = dice.pick(["min", "max", "count"])
+        of = expression(dice, "int", source.scope, 1)
+        listed, columns = self._named([("w.start", "ts"), ("w.end", "ts"), ("n", "int"), ("m", "int")])
+        made = f"{window} AS w, count(*) AS n, {ends}({of}) AS m"
+        inner = f"SELECT {made} FROM {source.sql} GROUP BY {window}{names}"
         return Query(f"SELECT {listed} FROM ({inner})", columns, source.rows, False, source.recomputed)
 
     def _recursive(self) -> Query:
