@@ -53,6 +53,17 @@ def test_an_error_that_spark_finds_too_stops_the_view_in_its_words(db, jobs):
     assert "overflow" in view.error["message"]
 
 
+def test_after_a_row_that_fails_workers_go_on(db, jobs):
+    table = db.table("rows", "id INT, n INT", key="id")
+    view = db.view("sums", "SELECT id, n + 2000000000 AS s FROM rows")
+    db.view("counts", "SELECT n, count(*) AS c FROM rows GROUP BY n")
+    for value in (1, 2**31 - 1, 2, 3):
+        table.upsert([{"id": 0, "n": value}])
+        db.refresh(timeout=120)
+    assert view.rows() == [{"id": 0, "s": 2000000003}]
+    assert jobs[-1]
+
+
 def test_what_only_spark_can_evaluate_goes_beside_what_workers_can(db, jobs):
     db.view("plain", "SELECT id % 3 AS kind, count(*) AS c FROM numbers GROUP BY 1")
     db.view("mixed", "SELECT upper(hex(n)) AS h, max(id) AS most FROM numbers WHERE n > 1 GROUP BY 1")

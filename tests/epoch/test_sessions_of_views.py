@@ -62,3 +62,23 @@ def test_rows_come_in_any_order(spark, tmp_path):
             table.delete(chance.sample(range(60), 10))
             db.refresh(timeout=120)
             assert right(db)
+
+
+def test_sessions_of_what_a_subquery_takes_back_are_right(spark, tmp_path):
+    query = (
+        "SELECT user, session_window.start AS begins,"
+        " count(*) FILTER (WHERE value < (SELECT max(value) FROM other)) AS n FROM taps"
+        " GROUP BY user, session_window(at, '3 seconds')"
+    )
+    with evert.open(tmp_path / "db", background=False) as db:
+        for name in ("taps", "other"):
+            db.stream(name, "user STRING, at TIMESTAMP, value BIGINT").append(
+                [tap("a", n, n) for n in range(5)]
+            )
+        view = db.view("below", query)
+        for value in (2, 9):
+            db.topic("other").append(tap("a", 0, value))
+            db.refresh(timeout=120)
+            assert view.state == "live"
+            assert right(db)
+        assert db.explain("below").recomputes is not None

@@ -124,15 +124,19 @@ class Epochs:
         make = partial(Job, self._planning.catalyst, flow, shards=self.shards, bits=bits, **entry)
         jobs = self._jobs if again and "frame" not in entry else Jobs()
         key, size = (*shape, entry.get("tasks")), len(flow.nodes)
+        job = jobs.get(key, size, partial(make, inline=inline))
         try:
-            job = jobs.get(key, size, partial(make, inline=inline))
             return job.run(folder, epoch)
         except JobFailed as error:
             jobs.forget(key)
             if not job.inline or isinstance(error, Damaged):
                 raise
         del job
-        said = jobs.get(key, size, partial(make, inline=False)).run(folder, epoch)
+        try:
+            said = jobs.get(key, size, partial(make, inline=False)).run(folder, epoch)
+        except JobFailed:
+            jobs.forget(key)  # Spark fails too: it is the data, and the next rows may be for workers again
+            raise
         self._by_spark.add(shape)
         return said
 

@@ -27,18 +27,18 @@ def read(reader: Reader, plan: Any) -> Shape:
     # Grouping by a column with this mark means to merge sessions, which is no grouping at all.
     merges = [named.toAttribute().metadata().contains(_SESSION) for named in grouping]
     if not any(merges) and are_kept(reader.catalyst, plan):
-        return _kept(reader, plan, grouping)
+        return _kept(reader, plan, grouping)[0]
     plain = [key for key, merged in zip(grouping, merges, strict=True) if not merged]
     by_key = _by_group(reader, plan, plain)
     distinct = any(call.isDistinct() for call in calls)
     if sum(merges) != 1 or distinct or not are_kept(reader.catalyst, plan):
         return by_key
-    kept = _kept(reader, plan, [*plain, grouping[merges.index(True)]], merges=True)
-    return Sessions(kept.columns, kept, by_key, reader.read(plan.child()))
+    kept, child = _kept(reader, plan, [*plain, grouping[merges.index(True)]], merges=True)
+    return Sessions(kept.columns, kept, by_key, child)
 
 
-def _kept(reader: Reader, plan: Any, grouping: Sequence[Any], *, merges: bool = False) -> Shape:
-    """An aggregate by these keys, all functions of which a kernel has."""
+def _kept(reader: Reader, plan: Any, grouping: Sequence[Any], *, merges: bool = False) -> tuple[Shape, Shape]:
+    """An aggregate by these keys, all functions of which a kernel has; and what it aggregates."""
     _, calls, results = reader.catalyst.split_aggregate(plan)
     made = [_call(reader, call) for call in calls]
     keys, made, child = _over_columns(reader, list(map(unnamed, grouping)), made, plan)
@@ -48,7 +48,7 @@ def _kept(reader: Reader, plan: Any, grouping: Sequence[Any], *, merges: bool = 
     shape = _distinct(reader, Aggregate(columns, groups, tuple(keys), tuple(made), kept, child, merges))
     terms, above = reader.ready(list(map(unnamed, results)), shape)
     shown = tuple(reader.catalyst.column(named.toAttribute()) for named in results)
-    return Project(shown, tuple(terms), above)
+    return Project(shown, tuple(terms), above), child
 
 
 def _over_columns(
