@@ -226,7 +226,8 @@ def test_names_are_found_whatever_their_case_and_with_dots(db):
 
 
 def test_mistakes_are_told_with_what_was_perhaps_meant(db, orders, monkeypatch):
-    monkeypatch.setattr("evert.plan.catalyst.Catalyst.running", lambda: None)  # other tests may have begun one
+    # Other tests of this process may have begun one.
+    monkeypatch.setattr("evert.plan.catalyst.Catalyst.running", lambda: None)
     with pytest.raises(UnknownRelation, match="ordrs") as found:
         db.ask("SELECT 1 FROM ordrs")
     assert found.value.hint == "did you mean 'orders'?"
