@@ -6,7 +6,6 @@ import pytest
 from tests.epoch.orders import opened, right
 
 from evert.epoch import job
-from evert.epoch.job import Job
 
 VIEWS = {
     "middle": """SELECT country, median(amount) AS middle FROM (
@@ -18,20 +17,6 @@ VIEWS = {
     "listed": "SELECT customer, sort_array(collect_list(share)) AS shares FROM"
     " (SELECT o.customer, s.share FROM orders o JOIN share s ON o.id = s.id) GROUP BY customer",
 }
-
-
-@pytest.fixture
-def jobs(monkeypatch):
-    """The jobs that were run."""
-    seen = []
-    run = Job.run
-
-    def noted(self, folder, epoch):
-        seen.append(self)
-        return run(self, folder, epoch)
-
-    monkeypatch.setattr(Job, "run", noted)
-    return seen
 
 
 def change(db, number):

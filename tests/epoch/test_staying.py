@@ -8,7 +8,6 @@ import pytest
 from tests.epoch.orders import opened, right
 
 import evert
-from evert.epoch.job import Job
 
 VIEWS = {
     "best": """SELECT * FROM (SELECT o.id, c.country, o.amount, c.id AS customer,
@@ -27,20 +26,6 @@ VIEWS = {
         UNION ALL SELECT id, count(*) FROM customers GROUP BY id) GROUP BY customer""",
     "above": "SELECT country, total FROM spent WHERE total > 10",
 }
-
-
-@pytest.fixture
-def jobs(monkeypatch):
-    """The jobs that were run. One that fails is run again by Spark alone, which would hide a fault."""
-    seen = []
-    run = Job.run
-
-    def noted(self, folder, epoch):
-        seen.append(self)
-        return run(self, folder, epoch)
-
-    monkeypatch.setattr(Job, "run", noted)
-    return seen
 
 
 @pytest.mark.parametrize("inline", [True, False])

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import lru_cache
 from itertools import takewhile
 
 import pyarrow as pa
@@ -55,7 +55,7 @@ class Common:
     then: tuple[Work, ...]
 
 
-@cache
+@lru_cache(256)
 def common(works: tuple[Work, ...]) -> Common | None:
     """Works that begin alike and then compute columns of which parts are the same in all, split behind these parts.
 

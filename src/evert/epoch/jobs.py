@@ -9,7 +9,7 @@ from evert.epoch.job import Job
 
 MOST_JOBS = 64
 MOST_NODES = 500
-"""Of all kept jobs together. A node of a large query takes about a megabyte of the JVM, plan and generated code."""
+"""Of all kept jobs together: a plan grows with its nodes, and those of many large queries would fill the JVM."""
 
 
 class Jobs:
@@ -35,10 +35,10 @@ class Jobs:
         return len(self._kept)
 
     def _make_room(self, nodes: int) -> None:
-        large = bool(self._kept)
+        before = len(self._kept)
         while self._kept and (
             len(self._kept) >= MOST_JOBS or nodes + sum(size for _, size in self._kept.values()) > MOST_NODES
         ):
             del self._kept[next(iter(self._kept))]
-        if large and not self._kept:
+        if before and not self._kept:
             gc.collect()  # what Python holds of the JVM's objects is let go with its own
