@@ -12,6 +12,7 @@ from evert.trace.runs import RunCache, RunWriter, Stored
 from evert.trace.trace import PIECE_BYTES, Layout, Trace, how_many, merge
 
 TAKEN_BACK = 5
+"""A bag is rewritten whole in the epoch that takes back one in so many of its rows."""
 
 
 class NodeState:
