@@ -6,6 +6,7 @@ the views' queries as temporary views on top. Nothing of the engine's own recomp
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import Counter
@@ -23,9 +24,10 @@ from tests.laws.plain import Answers, Model, Plain
 
 import evert
 from evert.epoch.epoch import EpochDone
+from evert.epoch.schedule import RETRY_LAST
 from evert.errors import EvertError, Expired
 
-WAIT = 60.0
+WAIT = 2 * RETRY_LAST
 
 
 @dataclass(frozen=True)
@@ -191,8 +193,7 @@ class Run:
         """The views of an epoch that can still be asked for their rows at its position."""
         found = []
         for name in epoch.views:
-            view = self.views.get(name)
-            if view is None or view.replace:
+            if name not in self.views or self._replaced_below(name):
                 continue
             try:
                 if self.db.view(name).at(epoch.position).position == epoch.position:
@@ -200,6 +201,12 @@ class Run:
             except Expired:
                 continue
         return found
+
+    def _replaced_below(self, name: str) -> bool:
+        """Whether a view, or one that it reads, had another query before."""
+        view = self.views[name]
+        read = set(re.findall(r"\w+", view.query)) & self.views.keys()
+        return view.replace or any(self._replaced_below(below) for below in read - {name})
 
     def _let_go_on(self, names: list[str]) -> None:
         """An epoch on the way may have met data that have been mended since: the next try must go well."""

@@ -337,6 +337,34 @@ select * from person p where not exists (select 1 from auction a where a.seller 
 select auction, price from bid b where not exists (select 1 from bid c where c.auction = b.auction and
 c.price > b.price);
 
+-- exists in exists: upsert semi semi
+select id, name from person p where exists (select 1 from auction a where a.seller = p.id and exists (select 1 from
+bid b where b.auction = a.id));
+
+-- exists in exists of the outer alone: upsert semi semi
+select id from person p where exists (select 1 from auction a where a.seller = p.id and exists (select 1 from bid
+where a.reserve > 10));
+
+-- exists in in, thrice: upsert join anti anti semi
+select auction, price from bid b where b.bidder in (select id from person p where not exists (select 1 from auction a
+where a.seller = p.id and a.id not in (select c.auction from bid c where c.bidder = a.seller)));
+
+-- exists in a scalar subquery: upsert semi aggregate join anti
+select p.id, (select max(reserve) from auction a where a.seller = p.id and exists (select 1 from bid b where b.auction =
+a.id)) as most from person p;
+
+-- in within exists in the select list: upsert join semi existence
+select id, exists (select 1 from auction a where a.seller = p.id and a.id in (select auction from bid b where b.price >
+a.reserve)) as sold from person p;
+
+-- exists in a lateral subquery: aggregate upsert semi aggregate join anti join
+select p.id, l.n from person p, lateral (select count(*) as n from auction a where a.seller = p.id and exists (select 1
+from bid b where b.auction = a.id)) l;
+
+-- exists in exists in an outer join: upsert semi semi join anti
+select p.id, a.id as auction from person p left join auction a on a.seller = p.id and exists (select 1 from bid b where
+b.auction = a.id and exists (select 1 from person q where q.id = b.bidder));
+
 -- not in with nulls: upsert existence aggregate join
 select auction, price from bid where auction not in (select seller from auction);
 

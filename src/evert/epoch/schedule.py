@@ -292,11 +292,15 @@ class Scheduler:
         """In the long run, stopped views try again when there is something new, ever more seldom."""
         now, head = time.monotonic(), self._db.position
         with self._db.catalog.read() as tx:
-            due = [view for view in definitions.all(tx) if stopping.can_try(tx, view, head)]
+            views = definitions.all(tx)
+            due = [view for view in views if stopping.can_try(tx, view, head)]
+        for view in views:
+            if view.state == "live":
+                self._retries.pop(view.id, None)  # if it stops again, that is another matter
         for view in due:
-            at, _ = self._retries.setdefault(view.id, (now + RETRY_FIRST, RETRY_FIRST))
+            at, wait = self._retries.setdefault(view.id, (now + RETRY_FIRST, RETRY_FIRST))
             if now >= at:
-                self._planned_retry(view)
+                self._retries[view.id] = (now + wait, wait)
                 self._db.catalog.write(partial(stopping.try_again, view=view))
 
     def _planned_retry(self, view: Definition) -> None:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from evert.errors import Unsupported
 from evert.plan.expressions import CATALYST, Expressions, Package
+from evert.plan.nesting import Nesting
 from evert.plan.tree import Column, Term
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ LEFT_OUT = frozenset(
         "OptimizeCsvJsonExprs",
         "OptimizeExpand",
         "OptimizeMetadataOnlyQuery",
-        "OptimizeSubqueries",
         "PartitionPruning",
         "PushDownJoinThroughUnion",
         "ReplaceCTERefWithRepartition",
@@ -168,6 +168,10 @@ class Catalyst(Expressions):
                     break
         return plan
 
+    def optimised_subquery(self, query: Term) -> Term:
+        """A subquery whose plan is optimised for itself; what it is asked for and refers to stays."""
+        return query.withNewPlan(self.optimise(self._plans.Subquery.fromExpression(query)).child())
+
     @contextmanager
     def setting(self, name: str, value: str) -> Iterator[None]:
         """With another value of a setting of the session."""
@@ -180,13 +184,16 @@ class Catalyst(Expressions):
 
     @cached_property
     def _batches(self) -> list[tuple[int, list[Any]]]:
+        """Spark's rules, in the place of one of them our own."""
         batches = []
         for batch in self.items(self._java.sessionState().optimizer().defaultBatches()):
-            rules = [
-                rule
-                for rule in self.items(batch.rules())
-                if rule.ruleName().replace("$", ".").split(".")[-1] not in LEFT_OUT
-            ]
+            rules = []
+            for rule in self.items(batch.rules()):
+                name = rule.ruleName().replace("$", ".").split(".")[-1]
+                if name == "OptimizeSubqueries":
+                    rules.append(Nesting(self))
+                elif name not in LEFT_OUT:
+                    rules.append(rule)
             if rules:
                 batches.append((min(batch.strategy().maxIterations(), _ROUNDS), rules))
         return batches

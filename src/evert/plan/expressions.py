@@ -12,6 +12,7 @@ from evert.plan.tree import Column, Term
 from evert.schema.types import DataType
 
 CATALYST = "org.apache.spark.sql.catalyst"
+SUBQUERIES = frozenset({"Exists", "LateralSubquery", "ListQuery", "ScalarSubquery"})
 
 
 def name_of(thing: Any) -> str:
@@ -56,6 +57,8 @@ class Expressions:
         self._modes = self.module(f"{CATALYST}.expressions.EvalMode")
         self._attributes = self.module(f"{CATALYST}.expressions.AttributeSet")
         self._collapse = self.module(f"{CATALYST}.optimizer.CollapseProject")
+        patterns = self.module(f"{CATALYST}.trees.TreePattern")
+        self._subquery, self._reference_outside = patterns.PLAN_EXPRESSION(), patterns.OUTER_REFERENCE()
         self._types: dict[str, Any] = {}
 
     def module(self, name: str) -> Any:
@@ -63,6 +66,9 @@ class Expressions:
         loader = self._jvm.java.lang.Thread.currentThread().getContextClassLoader()
         field = self._jvm.java.lang.Class.forName(name + "$", True, loader).getField("MODULE$")
         return field.get(None)
+
+    def option(self, value: Any) -> Any:
+        return self._option.apply(value)
 
     def sequence(self, items: Iterable[Any]) -> Any:
         return self._to_sequence(list(items))
@@ -237,6 +243,26 @@ class Expressions:
     def attributes(self, columns: Sequence[Column]) -> Any:
         """The set of these columns."""
         return self._attributes.apply(self.sequence(column.term for column in columns))
+
+    def has_subqueries(self, plan: Any) -> bool:
+        """Whether there are subqueries in the terms of a plan or a term."""
+        return bool(plan.containsPattern(self._subquery))
+
+    def refers_outside(self, plan: Any) -> bool:
+        """Whether a term of a plan still refers to a query around it."""
+        return bool(plan.containsPattern(self._reference_outside))
+
+    def subqueries(self, terms: Sequence[Term]) -> list[Term]:
+        """The subqueries of any kind in these terms, but not those in them."""
+        found: list[Term] = []
+        waiting = [term for term in terms if self.has_subqueries(term)]
+        while waiting:
+            term = waiting.pop(0)
+            if name_of(term) in SUBQUERIES:
+                found.append(term)
+            else:
+                waiting += [part for part in self.items(term.children()) if self.has_subqueries(part)]
+        return found
 
     @staticmethod
     def is_correlated(query: Term) -> bool:

@@ -161,6 +161,8 @@ class Planner:
         catalyst = self.catalyst
         with spark_words([leaf.name for leaf in view.reads]):
             optimised = catalyst.optimise(view.analysed)
+        if catalyst.refers_outside(optimised):
+            raise Recompute("a subquery that Spark left where it was")
         shape = Reader(catalyst, self._placeholders, optimised).read()
         nodes = Nodes(catalyst, self._settings)
         flow = Incremental(catalyst, nodes, self._relations).flow(shape)
