@@ -82,3 +82,32 @@ def test_a_column_that_a_window_is_given_twice_is_one(db):
     topic.append([{"n": 1}, {"n": 1}, {"n": 2}])
     db.refresh(timeout=60)
     assert all(proof.holds for proof in db.prove())
+
+
+def test_a_query_that_spark_itself_cannot_plan_stops_its_view_alone(db):
+    db.stream("a", "n INT")
+    db.stream("b", "n INT")
+    counted = db.view("counted", "SELECT count(*) AS n FROM a")
+    ranked = "SELECT rank() OVER (PARTITION BY n ORDER BY n) AS place FROM b"
+    both = "SELECT n FROM a UNION ALL SELECT n + 1 FROM a"
+    query = f"SELECT n, (SELECT count(*) FROM ({ranked}) r WHERE r.place = s.n) AS m FROM ({both}) s"
+    view = db.view("beyond", query)
+    db.topic("a").append({"n": 1})
+    db.refresh(timeout=120)
+    assert counted.rows() == [{"n": 1}]
+    assert (view.state, view.error["error"]) == ("stopped", "failed")
+    assert "key not found" in view.error["message"]
+
+
+def test_a_subquery_in_a_subquery_may_refer_to_it(db):
+    for name in "abc":
+        db.stream(name, "x INT, y INT")
+    view = db.view(
+        "found",
+        "SELECT x FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.x = a.x AND EXISTS (SELECT 1 FROM c WHERE b.y = 2))",
+    )
+    assert db.explain("found").recomputes is None
+    for name in "abc":
+        db.topic(name).append([{"x": 1, "y": 1}, {"x": 2, "y": 2}])
+    db.refresh(timeout=120)
+    assert view.rows() == [{"x": 2}]

@@ -131,8 +131,6 @@ def kept(db: Database, name: str, position: int) -> pa.Table:
 
 
 def _run(planning: Planning, session: SparkSession, view: Definition, plan: Plan) -> DataFrame:
-    from pyspark.errors import PySparkException
-
     query = planning.query(view)
     try:
         frame = session.sql(query) if isinstance(query, str) else query(session)
@@ -142,5 +140,5 @@ def _run(planning: Planning, session: SparkSession, view: Definition, plan: Plan
             if ties.matter(catalyst, plan, analysed):
                 return catalyst.frame(ties.settled(catalyst, catalyst.optimise(analysed)))
         return frame
-    except PySparkException as error:
-        raise BadQuery(f"the view {view.name} failed: {error}", view=view.name) from error
+    except Catalyst.failures() as error:
+        raise BadQuery(f"the view {view.name} failed: {Catalyst.reason(error)}", view=view.name) from error
