@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,8 @@ from evert.log.groups import GroupInfo
 from evert.log.lag import Lag
 from evert.log.progress import Start, Target
 from evert.log.protocol import Batch
+from evert.log.stragglers import source_name
+from evert.log.times import StreamTime, micros, stream_time
 from evert.log.topic import Kind, Topic, define
 from evert.queue import Queue
 from evert.statements import Result, run_statements
@@ -237,6 +240,29 @@ class Database:
     def lag(self, topic: str | None = None, group: str | None = None) -> list[Lag]:
         """How far each group is behind in each partition, with a warning where retention comes close."""
         return lag.lag(self.catalog, self.log.registry, self.log.reader, topic, group)
+
+    def no_more_before(
+        self, topic: str, before: datetime, *, source: str | int | bool | None = None
+    ) -> int | None:
+        """Promise that no event of a stream older than this will come, of one source or at all; the position.
+
+        Its watermark goes on at once, though no event says so. Events that break the promise are late.
+        """
+        found = self.definition(topic)
+        if found.options.event_time is None or found.kind != "stream":
+            raise BadOption(
+                f"{topic} has no event_time", hint="alter the stream: event_time=, a column", topic=topic
+            )
+        if source is not None and found.options.source is None:
+            raise BadOption(f"{topic} does not say who sends events: it has no source=", topic=topic)
+        name = None if source is None else source_name(source)
+        return self.log.no_more_before(found, micros(before), name)
+
+    def times(self) -> list[StreamTime]:
+        """The streams with event time: their watermarks, sources, and what came late."""
+        topics = [topic for topic in self.log.topics().values() if topic.kind == "stream"]
+        with self.catalog.read() as tx:
+            return [stream_time(tx, topic) for topic in topics if topic.options.event_time]
 
     def maintain(self, timeout: float = 120.0) -> None:
         """Do all upkeep now: seal the tail, apply retention, compact, sweep, give space back."""

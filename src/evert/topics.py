@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -10,13 +11,17 @@ import pyarrow as pa
 from evert.errors import Refused, UnknownTopic
 from evert.log.progress import locate
 from evert.log.sizes import Sizes, offsets, position_before_last, position_before_time, sizes
-from evert.log.topic import Options, Topic
+from evert.log.times import moment
+from evert.log.topic import LATE, Options, Topic
+from evert.log.watermarks import Source, sources, watermark
 from evert.transaction import Transaction, request_of
 
 if TYPE_CHECKING:
     from evert.database import Database
 
 T = TypeVar("T")
+REPLAY = "evert.replay"
+"""The consumer group that remembers which stragglers have been let in."""
 
 
 class TopicHandle:
@@ -147,6 +152,37 @@ class Stream(TopicHandle):
         return self._write(
             Transaction.append, rows, request_id, producer, sequence, unmoved_since, unmoved_key
         )
+
+    @property
+    def watermark(self) -> datetime | None:
+        """No source that is not idle is expected to send an event older than this; None before the first event."""
+        return moment(self._ask(lambda tx, topic: watermark(tx, topic.id)))
+
+    def sources(self) -> list[Source]:
+        """Who has sent events, how far they are, and what of theirs came late; the furthest behind is first."""
+        return self._ask(lambda tx, topic: sources(tx, topic.id))
+
+    def no_more_before(self, time: datetime, *, source: str | int | bool | None = None) -> int | None:
+        """Promise that no event older than `time` will come, of one source or at all; the position."""
+        return self._db.no_more_before(self.name, time, source=source)
+
+    def replay_late(self) -> int:
+        """Let the events in that were set aside, each once; how many there were.
+
+        Those older than `forget_after` allows are set aside again.
+        """
+        upto, count = self._db.position, 0
+        with self._db.consumer(REPLAY, self.name + LATE) as consumer:
+            while batches := consumer.poll(timeout=0):
+                if batches[0].first > upto:
+                    break
+                with self._db.transaction() as tx:
+                    for batch in batches:
+                        tx.append(self.name, pa.table(batch.rows).select(self.definition.schema.names))
+                        count += batch.rows.num_rows
+                    tx.accept_late(self.name)
+                    consumer.commit(tx)
+        return count
 
 
 class Table(TopicHandle):

@@ -26,6 +26,7 @@ class Transaction:
         self._find = find
         self._request = request
         self._rows: dict[int, tuple[Topic, list[pa.Table]]] = {}
+        self._accepted: set[int] = set()
         self._guards: list[Guard] = []
         self._also: list[Callable[[CatalogTransaction, int], None]] = []
         self._done = False
@@ -55,6 +56,10 @@ class Transaction:
         found = self._table(topic)
         self._add(found, flagged(found, keys_table(found.schema, keys, found.key, topic=found.name), True))
 
+    def accept_late(self, topic: str | object) -> None:
+        """The rows for this stream are not set aside because they are late."""
+        self._accepted.add(self._topic(topic).id)
+
     def require_unmoved(self, topic: str | object, since: int, *, key: Any = None) -> None:
         """Commit only if the topic, or one key of it, has no row after this position."""
         found = self._topic(topic)
@@ -76,7 +81,7 @@ class Transaction:
             raise Refused("the transaction is over", hint="begin another with db.transaction()")
         self._done = True
         writes = tuple(
-            Write(topic, parts[0] if len(parts) == 1 else pa.concat_tables(parts))
+            Write(topic, parts[0] if len(parts) == 1 else pa.concat_tables(parts), topic.id in self._accepted)
             for topic, parts in self._rows.values()
         )
         self.position = self._log.append(

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tests.test_views_guide import BLOCK, run
+from tests.test_guides import BLOCK, run
 
 from evert.ask.functions import AGGREGATES, SCALARS, WINDOWS
 

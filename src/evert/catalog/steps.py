@@ -226,5 +226,28 @@ PROFILES = """
 ALTER TABLE epochs ADD COLUMN profile TEXT;
 """
 
-STEPS = (LOG, GROUPS, QUEUES, VIEWS, PROFILES)
+TIME = """
+CREATE TABLE floors (topic INTEGER PRIMARY KEY, floor INTEGER NOT NULL);
+CREATE TABLE sources (
+    topic INTEGER NOT NULL,
+    source TEXT NOT NULL,
+    mark INTEGER NOT NULL,
+    seen INTEGER NOT NULL,
+    idle INTEGER NOT NULL,
+    events INTEGER NOT NULL,
+    late INTEGER NOT NULL,
+    dropped INTEGER NOT NULL,
+    PRIMARY KEY (topic, source)
+);
+CREATE INDEX sources_by_mark ON sources (topic, idle, mark);
+CREATE INDEX sources_by_time ON sources (topic, idle, seen);
+CREATE TABLE watermarks (
+    topic INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    value INTEGER NOT NULL,
+    PRIMARY KEY (topic, position)
+);
+"""
+
+STEPS = (LOG, GROUPS, QUEUES, VIEWS, PROFILES, TIME)
 FORMAT = len(STEPS)

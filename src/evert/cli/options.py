@@ -67,6 +67,20 @@ _OPTIONS = (
     click.option("--capacity", type=Rows(), help="How many rows the slowest consumer group may be behind."),
     click.option("--max-bytes", type=Size(), help="Refuse appends beyond this size."),
     click.option("--block-timeout", type=Length(), help="How long an append waits under --when-full block."),
+    click.option("--event-time", metavar="COLUMN", help="The column that says when an event happened."),
+    click.option("--lateness", type=Length(), help="How long to wait for events that come late."),
+    click.option(
+        "--late",
+        type=click.Choice(["correct", "drop"]),
+        help="Events that are later than that: they correct the views, or are set aside in <topic>.late.",
+    ),
+    click.option("--source", metavar="COLUMN", help="The column that says who sent an event."),
+    click.option(
+        "--idle-after", type=Length(), help="A source that is silent for so long is not waited for."
+    ),
+    click.option(
+        "--forget-after", type=Length(), help="Events that are later by more than this are always set aside."
+    ),
 )
 
 

@@ -12,10 +12,13 @@ from evert.cli.base import Command, session
 from evert.cli.output import listing, sized
 
 if TYPE_CHECKING:
+    from evert.log.times import StreamTime
     from evert.views.profile import EpochProfile, NodeProfile
     from evert.views.status import ViewStatus
 
 SHOWN = ("view", "state", "position", "behind", "seconds", "epoch ms", "changed", "rows", "size")
+TIMED = ("topic", "watermark", "sources", "idle", "events", "late", "dropped", "recently")
+UNTIMED = "no stream has event time: give one the option event_time"
 _BAR = 20
 
 
@@ -35,7 +38,10 @@ PROFILED = (
 
 @click.command(cls=Command)
 @click.option("--profile", is_flag=True, help="Show what the time of the last epoch went into, node by node.")
-def status(profile: bool) -> None:
+@click.option(
+    "--time", "times", is_flag=True, help="Show the streams with event time: watermarks, stragglers."
+)
+def status(profile: bool, times: bool) -> None:
     """How far the views are: position, events and seconds behind, the last epoch, rows and size of the state.
 
     It reads what the last epoch has left, and starts no Java.
@@ -43,12 +49,39 @@ def status(profile: bool) -> None:
     \b
     Example: evert status
              evert status --profile
+             evert status --time
     """
     with session().open() as db:
         if profile:
             show_profile(db.profile())
+        elif times:
+            show_times(db.times())
         else:
             show_status(db.status())
+            warn(db.times())
+
+
+def show_times(streams: Iterable[StreamTime]) -> None:
+    """The streams with event time, and under the table which have more stragglers than they had."""
+    found = list(streams)
+    listing([_timed(one) for one in found], TIMED, empty=UNTIMED)
+    warn(found)
+
+
+def _timed(one: StreamTime) -> dict[str, Any]:
+    watermark = None if one.watermark is None else one.watermark.isoformat()
+    return asdict(one) | {"watermark": watermark, "rising": one.rising}
+
+
+def warn(streams: Iterable[StreamTime]) -> None:
+    """Tell of streams that set aside more events than they used to."""
+    for one in streams:
+        if one.rising and not session().json:
+            click.echo(
+                f"{one.topic}: {one.recently:,} events came too late in the last hour, and are in {one.topic}.late;"
+                f" {one.dropped - one.recently:,} did before. Is `lateness` too short, or a source's clock wrong?",
+                err=True,
+            )
 
 
 def show_profile(epochs: Iterable[EpochProfile]) -> None:

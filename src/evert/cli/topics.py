@@ -14,10 +14,9 @@ from evert.cli.output import answer, described, listing, sized
 from evert.cli.times import iso, spoken
 from evert.database import Database
 from evert.database import open as open_database
-from evert.log.topic import Options, Topic
+from evert.log.topic import DURATIONS, Options, Topic
 
 _SHOWN = ("topic", "kind", "key", "partitions", "rows", "size", "positions", "tail", "segments")
-_DURATIONS = {"retain", "history", "tombstones", "block_timeout"}
 
 
 @click.command(cls=Command)
@@ -176,6 +175,6 @@ def _defined(topic: Topic) -> dict[str, Any]:
 
 def _spoken(options: Options) -> dict[str, Any]:
     return {
-        name: spoken(value) if name in _DURATIONS and value is not None else value
+        name: spoken(value) if name in DURATIONS and value is not None else value
         for name, value in asdict(options).items()
     }

@@ -325,6 +325,7 @@ class Scheduler:
         if time.monotonic() - self._kept_house < KEEP_HOUSE:
             return
         self._kept_house = time.monotonic()
+        self._db.log.pass_time()
         upkeep.keep(self._db.catalog, self._db.log)
 
 

@@ -1,8 +1,8 @@
 """Appending: check, encode, and one transaction that gives everything its position.
 
-rows ──> partition ──> tail blob, or segment file ──┐
-                                                    ├─ one transaction: request known? guards hold?
-guards, request id, acknowledgements ───────────────┘  room? position, offsets, rows: all or nothing
+rows ──> late? ──> partition ──> tail blob, or segment file ──┐
+                                                              ├─ one transaction: request known? guards hold?
+guards, request id, acknowledgements, marks of sources ───────┘  room? position, offsets, rows: all or nothing
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import random
 import time
 import zlib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -26,8 +27,9 @@ from evert.log.protocol import Commit, Guard, Position, Write
 from evert.log.reader import LogReader
 from evert.log.segments import Segment, Written
 from evert.log.spill import Place, Spill
+from evert.log.stragglers import Arrival, Moved
 from evert.log.tail import Spans
-from evert.log.topic import PARTITION, Topic
+from evert.log.topic import LATE, PARTITION, Options, Topic
 from evert.schema.partition import assign
 
 _ADVANCE = "UPDATE state SET head = head + 1, at = CASE WHEN at > ? THEN at ELSE ? END RETURNING head, at"
@@ -67,16 +69,33 @@ class Appender:
         digest = requests.content(commit.writes) if commit.request else b""
         if commit.request and (first := self._seen(commit, digest)) is not None:
             return first
-        try:
-            return self._attempt(commit, digest)
-        except Revoked:
-            self._spill.forget()
-            return self._attempt(commit, digest)
+        revoked = False
+        while True:
+            try:
+                return self._attempt(commit, digest)
+            except Moved:
+                commit = self._renewed(commit)
+            except Revoked:
+                if revoked:
+                    raise
+                revoked = True
+                self._spill.forget()
+
+    def _renewed(self, commit: Commit) -> Commit:
+        """The commit under the present options of its topics."""
+        with self._catalog.read() as tx:
+            topics = [
+                replace(write.topic, options=Options.load(self._current(tx, write.topic)))
+                for write in commit.writes
+            ]
+        pairs = zip(commit.writes, topics, strict=True)
+        return replace(commit, writes=tuple(replace(write, topic=topic) for write, topic in pairs))
 
     def _attempt(self, commit: Commit, digest: bytes) -> Position | None:
-        prepared = [self._prepare(write) for write in commit.writes if write.rows.num_rows]
+        writes, arrivals = self._parted(commit.writes)
+        prepared = [self._prepare(write) for write in writes if write.rows.num_rows]
         try:
-            return self._commit(commit, prepared, digest)
+            return self._commit(commit, prepared, arrivals, digest)
         finally:
             self._files.discard(part.written.file for part in prepared if part.written)
 
@@ -86,6 +105,27 @@ class Appender:
             for write in commit.writes:
                 self._current(tx, write.topic)
             return requests.seen(tx, commit.request, digest)
+
+    def _parted(self, writes: Sequence[Write]) -> tuple[list[Write], list[Arrival]]:
+        """The writes with stragglers set aside, and what there is to know of the time of events."""
+        timed = [write for write in writes if write.topic.options.event_time and write.rows.num_rows]
+        timed = [write for write in timed if write.topic.kind == "stream"]
+        if not timed:
+            return list(writes), []
+        with self._catalog.read() as tx:
+            arrivals = [Arrival.look(tx, write.topic, write.rows, write.accepts) for write in timed]
+        known = {arrival.topic.id: arrival for arrival in arrivals}
+        found: dict[int, Write] = {}
+        for write in writes:
+            arrival = known.get(write.topic.id)
+            parts = [write if arrival is None else replace(write, rows=arrival.on_time)]
+            if arrival is not None and (aside := arrival.set_aside) is not None:
+                parts.append(Write(self._reader.topic(write.topic.name + LATE), aside))
+            for part in parts:
+                there = found.get(part.topic.id)
+                rows = part.rows if there is None else pa.concat_tables([there.rows, part.rows])
+                found[part.topic.id] = replace(part, rows=rows)
+        return list(found.values()), arrivals
 
     def _prepare(self, write: Write) -> Prepared:
         topic, rows = write.topic, write.rows
@@ -104,10 +144,13 @@ class Appender:
         written = segments.write(self._files, topic, rows, topic.stored)
         return Prepared(topic, rows.num_rows, counts, written=written)
 
-    def _commit(self, commit: Commit, prepared: list[Prepared], digest: bytes) -> Position | None:
+    def _commit(
+        self, commit: Commit, prepared: list[Prepared], arrivals: list[Arrival], digest: bytes
+    ) -> Position | None:
         deadline: float | None = None
         while True:
-            work = partial(self._write, commit, settle(commit.guards, self._reader), prepared, digest)
+            guards = settle(commit.guards, self._reader)
+            work = partial(self._write, commit, guards, prepared, arrivals, digest)
             try:
                 return self._catalog.write(work)
             except flow.Wait as wait:
@@ -126,6 +169,7 @@ class Appender:
         commit: Commit,
         guards: tuple[Guard, ...],
         prepared: list[Prepared],
+        arrivals: list[Arrival],
         digest: bytes,
         tx: Transaction,
     ) -> Position | None:
@@ -133,17 +177,21 @@ class Appender:
             return first
         for guard in guards:
             check_guard(tx, self._reader, guard)
+        for arrival in arrivals:
+            arrival.check(tx)
         admitted = [self._admitted(tx, part) for part in prepared]
         if not all(admitted):
             flow.drop(tx, [(part.topic, part.rows) for part in prepared])
             if not commit.also:
                 return None
-            prepared = []
+            prepared, arrivals = [], []
         row = tx.one(_ADVANCE, tx.now, tx.now)
         assert row is not None
         position, at = row
         for part in prepared:
             self._store(tx, part, position, at)
+        for arrival in arrivals:
+            arrival.record(tx, position, at)
         if commit.request:
             requests.remember(tx, commit.request, digest, position, at)
         for also in commit.also:
@@ -153,6 +201,8 @@ class Appender:
     def _admitted(self, tx: Transaction, part: Prepared) -> bool:
         """Whether the topic still is what the rows were checked against, and has room for them."""
         options = self._current(tx, part.topic)
+        if options != part.topic.options.text and part.topic.options.time != Options.load(options).time:
+            raise Moved
         size = part.written.bytes if part.written else len(part.data)
         return flow.admit(tx, part.topic, options, part.rows, size)
 

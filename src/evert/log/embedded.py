@@ -6,12 +6,14 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from evert import fork
-from evert.catalog import Catalog
+from evert.catalog import Catalog, Transaction
 from evert.config import Config
+from evert.log import watermarks
 from evert.log.append import Appender
 from evert.log.files import Files
 from evert.log.keeper import Keeper
@@ -69,6 +71,25 @@ class EmbeddedLog:
         self._count(sum(write.rows.num_rows for write in commit.writes))
         return position
 
+    def no_more_before(self, topic: Topic, time: int, source: str | None) -> Position | None:
+        """Commit a promise of a stream's sources."""
+
+        def work(tx: Transaction, position: int) -> None:
+            at = commit_time(tx)
+            watermarks.no_more_before(tx, self.registry.current(tx, topic), position, at, time, source)
+
+        return self._appender.append(Commit((), also=(work,)))
+
+    def pass_time(self) -> None:
+        """Let the watermarks of streams go on without sources that have fallen silent."""
+        for topic in self.topics().values():
+            if topic.options.idle_after is None:
+                continue
+            with self._catalog.read() as tx:
+                due = watermarks.held_back(tx, topic, tx.now)
+            if due:
+                self._appender.append(Commit((), also=(partial(_settle, topic),)))
+
     def read(
         self,
         topics: Sequence[str],
@@ -106,9 +127,20 @@ class EmbeddedLog:
 
     def keep(self) -> bool:
         """Do all upkeep now; False if another process is at it."""
+        self.pass_time()
         self._spill.release()
         return self.keeper.keep(seal_all=True)
 
     def close(self) -> None:
         self.keeper.close()
         self._spill.release()
+
+
+def _settle(topic: Topic, tx: Transaction, position: int) -> None:
+    watermarks.settle(tx, topic, position, commit_time(tx))
+
+
+def commit_time(tx: Transaction) -> int:
+    """The time of the last commit: in its own transaction, of the commit itself."""
+    (at,) = tx.one("SELECT at FROM state") or (tx.now,)
+    return int(at)

@@ -16,10 +16,14 @@ Position = int
 
 @dataclass(frozen=True)
 class Write:
-    """Rows for one topic, already checked against its schema: the columns of `topic.stored` without partition."""
+    """Rows for one topic, already checked against its schema: the columns of `topic.stored` without partition.
+
+    `accepts`: stragglers among them are not set aside.
+    """
 
     topic: Topic
     rows: pa.Table
+    accepts: bool = False
 
 
 @dataclass(frozen=True)

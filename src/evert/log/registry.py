@@ -10,9 +10,10 @@ from typing import Any
 
 from evert.catalog import Catalog, Transaction
 from evert.errors import SchemaChangeRefused, TopicExists, UnknownTopic, ViewExists
+from evert.log import watermarks
 from evert.log.files import let_go, to_garbage
 from evert.log.names import folded
-from evert.log.topic import Options, Topic
+from evert.log.topic import Options, Topic, late_topic, timed
 from evert.schema.schema import Schema, check_evolution
 
 _SELECT = (
@@ -72,38 +73,38 @@ class Registry:
                     hint="choose another name: topics and views share their names",
                     view=view[0],
                 )
-            tx.run(
-                "INSERT INTO topics (name, folded, kind, key, partitions, options, schema, created)"
-                " VALUES (?, ?, ?, ?, ?, ?, 1, ?)",
-                topic.name,
-                folded(topic.name),
-                topic.kind,
-                json.dumps(topic.key),
-                topic.partitions,
-                topic.options.text,
-                tx.now,
-            )
-            (number,) = tx.one("SELECT id FROM topics WHERE folded = ?", folded(topic.name)) or (0,)
-            tx.run("INSERT INTO schemas VALUES (?, 1, ?)", number, topic.schema.ddl())
-            for partition in range(topic.partitions):
-                tx.run("INSERT INTO offsets VALUES (?, ?, 0, 0)", number, partition)
-            return self.find(tx, topic.name)
+            _insert(tx, topic)
+            return self._with_late(tx, self.find(tx, topic.name))
 
         return self._catalog.write(work)
+
+    def _with_late(self, tx: Transaction, topic: Topic) -> Topic:
+        """A topic, after the stream for its stragglers was made, if it sets any aside."""
+        if topic.options.sets_aside:
+            wanted = late_topic(topic)
+            row = tx.one(f"{_SELECT} WHERE t.folded = ?", folded(wanted.name))
+            if row is None:
+                _insert(tx, wanted)
+            elif (there := self._topic(row)).schema != wanted.schema:
+                self._evolve(tx, there, wanted.schema)
+        return topic
+
+    @staticmethod
+    def _evolve(tx: Transaction, topic: Topic, wanted: Schema) -> None:
+        check_evolution(topic.schema, wanted, topic.key)
+        if wanted != topic.schema:
+            tx.run("INSERT INTO schemas VALUES (?, ?, ?)", topic.id, topic.version + 1, wanted.ddl())
+            tx.run("UPDATE topics SET schema = ? WHERE id = ?", topic.version + 1, topic.id)
 
     def alter(self, name: str, schema: str | None, options: Mapping[str, Any] | None) -> Topic:
         def work(tx: Transaction) -> Topic:
             topic = self.find(tx, name)
+            wanted = topic.schema if schema is None else Schema.parse(schema)
+            changed = timed(wanted, Options.make(topic.kind, options or {}, topic.options))
             if options:
-                changed = Options.make(topic.kind, options, topic.options)
                 tx.run("UPDATE topics SET options = ? WHERE id = ?", changed.text, topic.id)
-            if schema is not None:
-                wanted = Schema.parse(schema)
-                check_evolution(topic.schema, wanted, topic.key)
-                if wanted != topic.schema:
-                    tx.run("INSERT INTO schemas VALUES (?, ?, ?)", topic.id, topic.version + 1, wanted.ddl())
-                    tx.run("UPDATE topics SET schema = ? WHERE id = ?", topic.version + 1, topic.id)
-            return self.find(tx, name)
+            self._evolve(tx, topic, wanted)
+            return self._with_late(tx, self.find(tx, name))
 
         return self._catalog.write(work)
 
@@ -111,6 +112,7 @@ class Registry:
         def work(tx: Transaction) -> Topic:
             topic = self.find(tx, name)
             self.refuse_if_used(tx, topic, "dropped")
+            watermarks.forget(tx, topic.id)
             for (file,) in tx.all("SELECT file FROM segments WHERE topic = ?", topic.id):
                 to_garbage(tx, file)
             spilled = tx.all("SELECT DISTINCT file FROM tail WHERE topic = ? AND file IS NOT NULL", topic.id)
@@ -139,6 +141,24 @@ class Registry:
             )
             self._parsed[row] = topic
         return topic
+
+
+def _insert(tx: Transaction, topic: Topic) -> None:
+    tx.run(
+        "INSERT INTO topics (name, folded, kind, key, partitions, options, schema, created)"
+        " VALUES (?, ?, ?, ?, ?, ?, 1, ?)",
+        topic.name,
+        folded(topic.name),
+        topic.kind,
+        json.dumps(topic.key),
+        topic.partitions,
+        topic.options.text,
+        tx.now,
+    )
+    (number,) = tx.one("SELECT id FROM topics WHERE folded = ?", folded(topic.name)) or (0,)
+    tx.run("INSERT INTO schemas VALUES (?, 1, ?)", number, topic.schema.ddl())
+    for partition in range(topic.partitions):
+        tx.run("INSERT INTO offsets VALUES (?, ?, 0, 0)", number, partition)
 
 
 def same_or_refused(there: Topic, wanted: Topic) -> Topic:

@@ -19,6 +19,7 @@ from evert.schema.schema import Schema
 Kind = Literal["stream", "table"]
 WhenFull = Literal["buffer", "block", "drop"]
 WhatViewsDo = Literal["keep", "forget"]
+WhenLate = Literal["correct", "drop"]
 
 POSITION, PARTITION, OFFSET, INGESTED_AT, DELETED = (
     "_position",
@@ -29,8 +30,11 @@ POSITION, PARTITION, OFFSET, INGESTED_AT, DELETED = (
 )
 UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
 MOST_PARTITIONS = 1024
-_DURATIONS = {"retain", "history", "tombstones", "block_timeout"}
+LATE = ".late"
+"""What the name of the stream ends in that keeps another one's stragglers."""
+DURATIONS = {"retain", "history", "tombstones", "block_timeout", "lateness", "idle_after", "forget_after"}
 _TABLES_ONLY = {"history", "tombstones"}
+_STREAMS_ONLY = {"lateness", "late", "source", "idle_after", "forget_after"}
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,12 @@ class Options:
     max_bytes: int | None = None
     block_timeout: int = 30_000_000
     views: WhatViewsDo = "keep"
+    event_time: str | None = None
+    lateness: int = 0
+    late: WhenLate = "correct"
+    source: str | None = None
+    idle_after: int | None = None
+    forget_after: int | None = None
 
     @classmethod
     def make(cls, kind: Kind, given: Mapping[str, Any], base: Options | None = None) -> Options:
@@ -59,7 +69,9 @@ class Options:
                 )
             if name in _TABLES_ONLY and kind != "table":
                 raise BadOption(f"{name} is an option of tables: a stream keeps every row")
-            if name in _DURATIONS and value is not None:
+            if name in _STREAMS_ONLY and kind != "stream":
+                raise BadOption(f"{name} is an option of streams: the rows of a table replace each other")
+            if name in DURATIONS and value is not None:
                 value = microseconds(value)
             values[name] = value
         options = replace(base or cls(), **values)
@@ -71,6 +83,11 @@ class Options:
             raise BadOption(f"when_full is buffer, block or drop, not {self.when_full!r}")
         if self.views not in ("keep", "forget"):
             raise BadOption(f"views is keep or forget, not {self.views!r}")
+        if self.late not in ("correct", "drop"):
+            raise BadOption(f"late is correct or drop, not {self.late!r}")
+        for name in sorted(_STREAMS_ONLY):
+            if self.event_time is None and getattr(self, name) != getattr(Options(), name):
+                raise BadOption(f"{name} needs event_time=, the column that says when an event happened")
         if self.when_full != "buffer" and self.capacity is None:
             raise BadOption(
                 f"when_full={self.when_full!r} needs capacity=, the rows a consumer may be behind"
@@ -79,6 +96,17 @@ class Options:
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value <= 0):
                 raise BadOption(f"{name} is a positive whole number, not {value!r}")
+
+    @property
+    def time(self) -> tuple[str | int | None, ...]:
+        """All that decides what is late."""
+        who = self.event_time, self.source
+        return *who, self.lateness, self.late, self.idle_after, self.forget_after
+
+    @property
+    def sets_aside(self) -> bool:
+        """Whether stragglers are kept in a stream of their own."""
+        return self.late == "drop" or self.forget_after is not None
 
     @cached_property
     def text(self) -> str:
@@ -156,12 +184,34 @@ def define(
     check_key(parsed, columns)
     if not isinstance(partitions, int) or not 1 <= partitions <= MOST_PARTITIONS:
         raise BadOption(f"a topic has 1 to {MOST_PARTITIONS} partitions, not {partitions!r}")
-    return Topic(
-        id=0,
-        name=check_name(name),
-        kind=kind,
-        schema=parsed,
-        key=columns,
-        partitions=partitions,
-        options=Options.make(kind, options or {}),
-    )
+    made = timed(parsed, Options.make(kind, options or {}))
+    name = check_name(name)
+    if made.sets_aside:
+        check_name(name + LATE)
+    return Topic(id=0, name=name, kind=kind, schema=parsed, key=columns, partitions=partitions, options=made)
+
+
+def timed(schema: Schema, options: Options) -> Options:
+    """The options, with the names that the schema has for the columns that say when and who."""
+    if options.event_time is not None:
+        column = schema.column(options.event_time)
+        if not pa.types.is_timestamp(column.type.arrow):
+            raise BadOption(
+                f"event_time is a TIMESTAMP or TIMESTAMP_NTZ, and {column.name} is {column.type.ddl()}"
+            )
+        options = replace(options, event_time=column.name)
+    if options.source is not None:
+        column = schema.column(options.source)
+        kind = column.type.arrow
+        if not (pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+            raise BadOption(
+                f"source is a column of texts or whole numbers, and {column.name} is {column.type.ddl()}"
+            )
+        options = replace(options, source=column.name)
+    return options
+
+
+def late_topic(topic: Topic) -> Topic:
+    """The stream that keeps the stragglers of another, not yet created."""
+    options = Options(retain=topic.options.retain, retain_bytes=topic.options.retain_bytes)
+    return Topic(id=0, name=topic.name + LATE, kind="stream", schema=topic.schema, options=options)

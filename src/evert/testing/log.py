@@ -28,7 +28,10 @@ class _Kept:
 
 
 class MemoryLog:
-    """A log of this process only; it forgets everything at the end, and never drops or expires a row."""
+    """A log of this process only; it forgets everything at the end, and never drops or expires a row.
+
+    It knows no event time: no row is too late for it.
+    """
 
     def __init__(self, *, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()

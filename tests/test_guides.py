@@ -1,4 +1,4 @@
-"""The examples of docs/views.md run in their order, and give what stands behind them."""
+"""The examples of the guides run in their order, and give what stands behind them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-GUIDE = Path(__file__).parent.parent / "docs" / "views.md"
+import pytest
+
+DOCS = Path(__file__).parent.parent / "docs"
 BLOCK = re.compile(r"```python\n(.*?)```\n(?:```\n(.*?)```)?", re.S)
 
 
@@ -21,9 +23,9 @@ def run(code: str, names: dict[str, Any]) -> str:
         for node in ast.parse(code).body:
             source = ast.unparse(node)
             if not isinstance(node, ast.Expr):
-                exec(compile(ast.Module([node], []), str(GUIDE), "exec"), names)
+                exec(compile(ast.Module([node], []), "guide", "exec"), names)
                 continue
-            found = eval(compile(ast.Expression(node.value), str(GUIDE), "eval"), names)
+            found = eval(compile(ast.Expression(node.value), "guide", "eval"), names)
             _, _, said = lines[node.end_lineno - 1][node.end_col_offset :].partition("# ")
             with contextlib.suppress(SyntaxError):  # a remark and not a value
                 if said:
@@ -31,9 +33,10 @@ def run(code: str, names: dict[str, Any]) -> str:
     return printed.getvalue()
 
 
-def test_the_guide_to_views_is_true(spark, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("guide", "least"), [("views.md", 13), ("time.md", 5)])
+def test_a_guide_is_true(spark, tmp_path, monkeypatch, guide, least):
     monkeypatch.chdir(tmp_path)
-    blocks = BLOCK.findall(GUIDE.read_text())
+    blocks = BLOCK.findall((DOCS / guide).read_text())
     names: dict[str, Any] = {}
     try:
         for code, printed in blocks:
@@ -41,4 +44,4 @@ def test_the_guide_to_views_is_true(spark, tmp_path, monkeypatch):
         assert all(proof.holds for proof in names["db"].prove())
     finally:
         names["db"].close()
-    assert len(blocks) > 12
+    assert len(blocks) >= least

@@ -1,0 +1,146 @@
+"""Stragglers: events that come later than their stream waits for.
+
+    rows ──> late? ──┬── on time, or late="correct" ───────────────> topic
+                     └── late="drop", or older than forget_after ──> <topic>.late
+
+An event is late if it is older than the mark of its source after all earlier commits. The rows are parted before
+they are encoded, and the commit looks again: if a mark has moved meanwhile so far that it matters, they are parted
+anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evert.catalog import Transaction
+from evert.log import watermarks
+from evert.log.topic import Topic
+from evert.log.watermarks import LEAST, Sent
+
+_MOST = 2**62
+
+
+class Moved(Exception):
+    """A mark has passed events that were on time when they were looked at."""
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """Rows of a stream with event time, by source, and the marks that they are measured by.
+
+    `accepts`: rows that were set aside once and are let in now, however late.
+    """
+
+    topic: Topic
+    rows: pa.Table
+    marks: np.ndarray
+    accepts: bool = False
+
+    @classmethod
+    def look(cls, tx: Transaction, topic: Topic, rows: pa.Table, accepts: bool = False) -> Arrival:
+        made = cls(topic, rows, np.empty(0, np.int64), accepts)
+        return cls(topic, rows, made._marks(tx), accepts)
+
+    @property
+    def on_time(self) -> pa.Table:
+        """What goes into the topic."""
+        return self.rows if not self._gone.any() else self.rows.filter(pa.array(~self._gone))
+
+    @property
+    def set_aside(self) -> pa.Table | None:
+        """What goes into `<topic>.late`, if there is anything."""
+        return self.rows.filter(pa.array(self._gone)) if self._gone.any() else None
+
+    def check(self, tx: Transaction) -> None:
+        """`Moved` if the rows would be parted or counted in another way by now."""
+        now = self._marks(tx)
+        if (self._lowest(self._dated & ~self._late) < now).any():
+            raise Moved
+        forget = self.topic.options.forget_after
+        if forget is not None and (self._lowest(self._dated & ~self._gone) < _less(now, forget)).any():
+            raise Moved
+
+    def record(self, tx: Transaction, position: int, at: int) -> None:
+        """Move marks and watermark by what the commit brings."""
+        size = len(self._names)
+        high = np.full(size, LEAST, np.int64)
+        np.maximum.at(high, self._codes[self._dated], self._times[self._dated])
+        counts = [
+            np.bincount(self._codes[which], minlength=size) for which in (self._dated, self._late, self._gone)
+        ]
+        sent = [
+            Sent(name, int(high[place]), *(int(count[place]) for count in counts))
+            for place, name in enumerate(self._names)
+            if counts[0][place]
+        ]
+        if sent:
+            watermarks.record(tx, self.topic, position, at, sent)
+
+    def _marks(self, tx: Transaction) -> np.ndarray:
+        known = watermarks.marks(tx, self.topic, self._names)
+        return np.array([known[name] for name in self._names], np.int64)
+
+    def _lowest(self, which: np.ndarray) -> np.ndarray:
+        """The earliest time of each source among some rows."""
+        low = np.full(len(self._names), _MOST, np.int64)
+        np.minimum.at(low, self._codes[which], self._times[which])
+        return low
+
+    @cached_property
+    def _late(self) -> np.ndarray:
+        return self._dated & (self._times < self.marks[self._codes])
+
+    @cached_property
+    def _gone(self) -> np.ndarray:
+        options = self.topic.options
+        gone = np.zeros(self.rows.num_rows, np.bool_)
+        if options.late == "drop" and not self.accepts:
+            gone |= self._late
+        if options.forget_after is not None:
+            gone |= self._dated & (self._times < _less(self.marks, options.forget_after)[self._codes])
+        return gone
+
+    @cached_property
+    def _column(self) -> pa.Array:
+        column = self.rows.column(self.topic.options.event_time).combine_chunks()
+        return column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+
+    @cached_property
+    def _dated(self) -> np.ndarray:
+        return np.asarray(self._column.is_valid())
+
+    @cached_property
+    def _times(self) -> np.ndarray:
+        return np.asarray(pc.fill_null(self._column.cast(pa.int64()), 0))
+
+    @cached_property
+    def _named(self) -> tuple[np.ndarray, list[str]]:
+        name = self.topic.options.source
+        if name is None:
+            return np.zeros(self.rows.num_rows, np.int64), [""]
+        texts = pc.fill_null(self.rows.column(name).cast(pa.string()), "").combine_chunks()
+        coded = texts.dictionary_encode()
+        return np.asarray(coded.indices).astype(np.int64), coded.dictionary.to_pylist()
+
+    @property
+    def _codes(self) -> np.ndarray:
+        return self._named[0]
+
+    @property
+    def _names(self) -> list[str]:
+        return self._named[1]
+
+
+def source_name(value: str | int | bool) -> str:
+    """A value of the column that names sources, as the catalog writes it."""
+    return str(pa.array([value]).cast(pa.string())[0])
+
+
+def _less(marks: np.ndarray, length: int) -> np.ndarray:
+    """Marks so much earlier; those of sources that are not known stay."""
+    return np.where(marks == LEAST, LEAST, marks - length)

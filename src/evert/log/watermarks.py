@@ -1,0 +1,155 @@
+"""Watermarks: how far a stream has come in the time of its events.
+
+    latest event time of a source, less `lateness` ──┬──> its mark ──> the least of those
+    a marker: no more before                       ──┘                 that are not idle ──> the stream's watermark
+
+A mark never goes back, and neither does a watermark. Both are decided in the commit that moves them, and the
+watermark is written down with the commit's position: what it was at a position is a matter of the log up to there,
+however the log is cut, and whenever it is read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from evert.catalog import Transaction
+from evert.log.topic import Topic
+
+LEAST = -(2**62)
+"""The mark of a source that has said nothing yet."""
+_AT_ONCE = 500
+
+
+@dataclass(frozen=True)
+class Source:
+    """Who sends events, and what is known of them; times are microseconds since 1970."""
+
+    name: str
+    mark: int
+    seen: int
+    idle: bool
+    events: int
+    late: int
+    dropped: int
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a commit brings of one source: its latest event time, and how many events are late and set aside."""
+
+    source: str
+    high: int
+    events: int
+    late: int
+    dropped: int
+
+
+def marks(tx: Transaction, topic: Topic, names: Sequence[str]) -> dict[str, int]:
+    """The marks of sources; those that are new have that of the stream's last marker."""
+    found = dict.fromkeys(names, _floor(tx, topic))
+    for start in range(0, len(names), _AT_ONCE):
+        some = names[start : start + _AT_ONCE]
+        places = ", ".join("?" * len(some))
+        sql = f"SELECT source, mark FROM sources WHERE topic = ? AND source IN ({places})"
+        found.update(tx.all(sql, topic.id, *some))
+    return found
+
+
+def record(tx: Transaction, topic: Topic, position: int, at: int, sent: Iterable[Sent]) -> None:
+    """Count what sources have sent, and move their marks and the watermark."""
+    for one in sent:
+        _raise(tx, topic, one.source, one.high - topic.options.lateness, at)
+        tx.run(
+            "UPDATE sources SET events = events + ?, late = late + ?, dropped = dropped + ?"
+            " WHERE topic = ? AND source = ?",
+            one.events,
+            one.late,
+            one.dropped,
+            topic.id,
+            one.source,
+        )
+    settle(tx, topic, position, at)
+
+
+def no_more_before(
+    tx: Transaction, topic: Topic, position: int, at: int, time: int, source: str | None
+) -> None:
+    """A source, or every one there is or will be, has promised to send nothing older than a time."""
+    if source is not None:
+        _raise(tx, topic, source, max(time, marks(tx, topic, [source])[source]), at)
+    else:
+        tx.run(
+            "INSERT INTO floors VALUES (?, ?) ON CONFLICT (topic) DO UPDATE SET floor = excluded.floor",
+            topic.id,
+            max(time, _floor(tx, topic)),
+        )
+        tx.run("UPDATE sources SET mark = ? WHERE topic = ? AND mark < ?", time, topic.id, time)
+    settle(tx, topic, position, at)
+
+
+def held_back(tx: Transaction, topic: Topic, at: int) -> bool:
+    """Whether a source has fallen silent by now that still counts."""
+    idle = topic.options.idle_after
+    if idle is None:
+        return False
+    sql = "SELECT 1 FROM sources WHERE topic = ? AND idle = 0 AND seen <= ? LIMIT 1"
+    return tx.one(sql, topic.id, at - idle) is not None
+
+
+def watermark(tx: Transaction, topic: int, upto: int | None = None) -> int | None:
+    """The watermark of a stream after the commit at a position, or now; None before its first event."""
+    row = tx.one(
+        "SELECT value FROM watermarks WHERE topic = ? AND position <= ? ORDER BY position DESC LIMIT 1",
+        topic,
+        2**62 if upto is None else upto,
+    )
+    return None if row is None else int(row[0])
+
+
+def sources(tx: Transaction, topic: int) -> list[Source]:
+    """The sources of a stream, the one that is furthest behind first."""
+    columns = "source, mark, seen, idle, events, late, dropped"
+    sql = f"SELECT {columns} FROM sources WHERE topic = ? ORDER BY mark, source"
+    return [
+        Source(name, mark, seen, bool(idle), *rest) for name, mark, seen, idle, *rest in tx.all(sql, topic)
+    ]
+
+
+def forget(tx: Transaction, topic: int) -> None:
+    """A topic is dropped."""
+    for table in ("floors", "sources", "watermarks"):
+        tx.run(f"DELETE FROM {table} WHERE topic = ?", topic)
+
+
+def _raise(tx: Transaction, topic: Topic, source: str, mark: int, at: int) -> None:
+    tx.run(
+        "INSERT INTO sources (topic, source, mark, seen, idle, events, late, dropped)"
+        " VALUES (?, ?, ?, ?, 0, 0, 0, 0) ON CONFLICT (topic, source) DO UPDATE SET"
+        " mark = CASE WHEN sources.mark < excluded.mark THEN excluded.mark ELSE sources.mark END,"
+        " seen = excluded.seen, idle = 0",
+        topic.id,
+        source,
+        mark,
+        at,
+    )
+
+
+def settle(tx: Transaction, topic: Topic, position: int, at: int) -> None:
+    """Let those be idle that are silent, and the watermark be what the others say."""
+    idle = topic.options.idle_after
+    if idle is not None:
+        tx.run("UPDATE sources SET idle = 1 WHERE topic = ? AND idle = 0 AND seen <= ?", topic.id, at - idle)
+    least = tx.one("SELECT min(mark) FROM sources WHERE topic = ? AND idle = 0", topic.id)
+    if least is None or least[0] is None:  # all are silent, and nobody holds back the one that was ahead
+        least = tx.one("SELECT max(mark) FROM sources WHERE topic = ?", topic.id)
+    value = least[0] if least is not None and least[0] is not None else _floor(tx, topic)
+    now = watermark(tx, topic.id)
+    if value != LEAST and (now is None or now < value):
+        tx.run("INSERT INTO watermarks VALUES (?, ?, ?)", topic.id, position, value)
+
+
+def _floor(tx: Transaction, topic: Topic) -> int:
+    """What the stream's last marker said for all sources."""
+    row = tx.one("SELECT floor FROM floors WHERE topic = ?", topic.id)
+    return LEAST if row is None else int(row[0])
