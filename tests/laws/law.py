@@ -153,7 +153,7 @@ class Run:
     def _check(self, expected: Answers) -> None:
         self._let_go_on([name for name, rows in expected.items() if rows is not None])
         broken = [told for name, rows in expected.items() for told in self._states(name, rows)]
-        answers = self.db.answers([name for name in self.views if self.db.views[name].state == "live"])
+        answers = self.db.answers([name for name in expected if self.db.views[name].state == "live"])
         for name, answer in answers.items():
             rows = counted(answer.rows)
             missing, unexpected = difference(expected[name] or Counter(), rows)
@@ -180,7 +180,7 @@ class Run:
                 before.apply(commit)
         expected = self.plain.answers(before, self.views, self.schemas)
         broken = []
-        for name in self._shown(epoch):
+        for name in expected.keys() & self._shown(epoch):
             past = self.db.view(name).at(epoch.position)
             missing, unexpected = difference(expected[name] or Counter(), counted(past.arrow()))
             if missing or unexpected:

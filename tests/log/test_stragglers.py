@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import evert
-from evert.errors import BadOption, UnknownColumn
+from evert.errors import BadOption, Refused, TopicExists, UnknownColumn
 from evert.log import watermarks
 from evert.testing import ManualClock
 
@@ -288,6 +288,44 @@ def test_tables_have_event_time_but_no_lateness(db):
     db.stream("plain", "n INT")
     with pytest.raises(BadOption):
         db.no_more_before("plain", at(0))
+
+
+def test_the_stream_of_stragglers_goes_with_its_stream_and_not_before(db):
+    clicks(db, late="drop")
+    with pytest.raises(Refused) as raised:
+        db.drop("clicks.late")
+    assert "stragglers of clicks" in str(raised.value)
+    db.drop("clicks")
+    assert db.topics == {}
+    stream = db.stream("clicks", "at TIMESTAMP_NTZ", event_time="at", late="drop")
+    assert (stream.watermark, stream.sources()) == (None, [])
+    stream.alter(late="correct")
+    db.drop("clicks.late")
+    assert list(db.topics) == ["clicks"]
+
+
+def test_a_name_that_stragglers_need_must_be_free(db):
+    db.table("clicks.late", "n INT", key="n")
+    with pytest.raises(TopicExists):
+        clicks(db, late="drop")
+    stream = clicks(db)
+    with pytest.raises(TopicExists):
+        stream.alter(late="drop")
+
+
+def test_watermarks_of_events_that_are_gone_go_too_but_for_the_last(db, clock):
+    stream = clicks(db, retain="1 hour")
+    for minute in (10, 20, 30):
+        send(stream, minute)
+        db.maintain()
+    clock.advance(7200)
+    send(stream, 40)
+    db.maintain()
+    topic = db.definition("clicks")
+    with db.catalog.read() as tx:
+        rows = tx.all("SELECT position, value FROM watermarks WHERE topic = ?", topic.id)
+        assert rows == [(3, _micros(at(25))), (4, _micros(at(35)))]
+        assert watermarks.watermark(tx, topic.id, 3) == _micros(at(25))
 
 
 def _micros(moment):

@@ -57,10 +57,11 @@ class EmbeddedLog:
         return self.registry.alter(name, schema, options)
 
     def drop(self, name: str) -> None:
-        topic = self.registry.drop(name)
+        gone = self.registry.drop(name)
         self.files.sweep()
-        with suppress(OSError):
-            self.files.path(f"log/{topic.id}").rmdir()
+        for topic in gone:
+            with suppress(OSError):
+                self.files.path(f"log/{topic.id}").rmdir()
 
     def topics(self) -> dict[str, Topic]:
         with self._catalog.read() as tx:

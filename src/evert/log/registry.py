@@ -9,11 +9,11 @@ from difflib import get_close_matches
 from typing import Any
 
 from evert.catalog import Catalog, Transaction
-from evert.errors import SchemaChangeRefused, TopicExists, UnknownTopic, ViewExists
+from evert.errors import Refused, SchemaChangeRefused, TopicExists, UnknownTopic, ViewExists
 from evert.log import watermarks
 from evert.log.files import let_go, to_garbage
 from evert.log.names import folded
-from evert.log.topic import Options, Topic, late_topic, timed
+from evert.log.topic import LATE, Options, Topic, late_topic, timed
 from evert.schema.schema import Schema, check_evolution
 
 _SELECT = (
@@ -66,13 +66,6 @@ class Registry:
             row = tx.one(f"{_SELECT} WHERE t.folded = ?", folded(topic.name))
             if row is not None:
                 return same_or_refused(self._topic(row), topic)
-            view = tx.one("SELECT name FROM views WHERE folded = ?", folded(topic.name))
-            if view is not None:
-                raise ViewExists(
-                    f"the view {view[0]} exists, so a topic cannot be named {topic.name}",
-                    hint="choose another name: topics and views share their names",
-                    view=view[0],
-                )
             _insert(tx, topic)
             return self._with_late(tx, self.find(tx, topic.name))
 
@@ -85,7 +78,14 @@ class Registry:
             row = tx.one(f"{_SELECT} WHERE t.folded = ?", folded(wanted.name))
             if row is None:
                 _insert(tx, wanted)
-            elif (there := self._topic(row)).schema != wanted.schema:
+            else:
+                there = self._topic(row)
+                if there.kind != "stream":
+                    raise TopicExists(
+                        f"{there.name} is a table, and the stragglers of {topic.name} would go there",
+                        hint="drop the table, or choose another name for the stream",
+                        topic=there.name,
+                    )
                 self._evolve(tx, there, wanted.schema)
         return topic
 
@@ -108,21 +108,37 @@ class Registry:
 
         return self._catalog.write(work)
 
-    def drop(self, name: str) -> Topic:
-        def work(tx: Transaction) -> Topic:
+    def drop(self, name: str) -> list[Topic]:
+        """Drop a topic, and with it the stream of its stragglers; those that are gone."""
+
+        def work(tx: Transaction) -> list[Topic]:
             topic = self.find(tx, name)
-            self.refuse_if_used(tx, topic, "dropped")
-            watermarks.forget(tx, topic.id)
-            for (file,) in tx.all("SELECT file FROM segments WHERE topic = ?", topic.id):
-                to_garbage(tx, file)
-            spilled = tx.all("SELECT DISTINCT file FROM tail WHERE topic = ? AND file IS NOT NULL", topic.id)
-            for table in ("segments", "tail", "offsets", "schemas", "assignments", "consumed", "deliveries"):
-                tx.run(f"DELETE FROM {table} WHERE topic = ?", topic.id)
-            tx.run("DELETE FROM topics WHERE id = ?", topic.id)
-            let_go(tx, (file for (file,) in spilled))
-            return topic
+            owner = tx.one(f"{_SELECT} WHERE t.folded = ?", folded(topic.name.removesuffix(LATE)))
+            if topic.name.endswith(LATE) and owner is not None and self._topic(owner).options.sets_aside:
+                raise Refused(
+                    f"the stragglers of {self._topic(owner).name} go into {topic.name}",
+                    hint='alter the stream first: late="correct", forget_after=None',
+                    topic=topic.name,
+                )
+            gone = [topic]
+            if topic.options.sets_aside:
+                gone.append(self.find(tx, topic.name + LATE))
+            for one in gone:
+                self._drop(tx, one)
+            return gone
 
         return self._catalog.write(work)
+
+    def _drop(self, tx: Transaction, topic: Topic) -> None:
+        self.refuse_if_used(tx, topic, "dropped")
+        watermarks.forget(tx, topic.id)
+        for (file,) in tx.all("SELECT file FROM segments WHERE topic = ?", topic.id):
+            to_garbage(tx, file)
+        spilled = tx.all("SELECT DISTINCT file FROM tail WHERE topic = ? AND file IS NOT NULL", topic.id)
+        for table in ("segments", "tail", "offsets", "schemas", "assignments", "consumed", "deliveries"):
+            tx.run(f"DELETE FROM {table} WHERE topic = ?", topic.id)
+        tx.run("DELETE FROM topics WHERE id = ?", topic.id)
+        let_go(tx, (file for (file,) in spilled))
 
     def _topic(self, row: tuple[Any, ...]) -> Topic:
         topic = self._parsed.get(row)
@@ -144,6 +160,13 @@ class Registry:
 
 
 def _insert(tx: Transaction, topic: Topic) -> None:
+    view = tx.one("SELECT name FROM views WHERE folded = ?", folded(topic.name))
+    if view is not None:
+        raise ViewExists(
+            f"the view {view[0]} exists, so a topic cannot be named {topic.name}",
+            hint="choose another name: topics and views share their names",
+            view=view[0],
+        )
     tx.run(
         "INSERT INTO topics (name, folded, kind, key, partitions, options, schema, created)"
         " VALUES (?, ?, ?, ?, ?, ?, 1, ?)",

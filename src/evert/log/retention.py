@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evert.catalog import Catalog, Lease, Transaction
-from evert.log import flow, holds, segments
+from evert.log import flow, holds, segments, watermarks
 from evert.log.files import to_garbage
 from evert.log.registry import Registry
 from evert.log.segments import Segment
@@ -45,6 +45,7 @@ def expire(catalog: Catalog, registry: Registry, topic: Topic, lease: Lease) -> 
                 tx.run(sql, end, topic.id, partition, end)
         if gone:
             tx.run("UPDATE topics SET gone = ? WHERE id = ?", gone[-1].last, topic.id)
+            watermarks.prune(tx, topic.id, gone[-1].last)
         return len(gone)
 
     return catalog.write(work)

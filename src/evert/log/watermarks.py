@@ -46,13 +46,14 @@ class Sent:
 
 
 def marks(tx: Transaction, topic: Topic, names: Sequence[str]) -> dict[str, int]:
-    """The marks of sources; those that are new have that of the stream's last marker."""
-    found = dict.fromkeys(names, _floor(tx, topic))
+    """The marks of sources, which are none of them before the stream's last marker."""
+    floor = _floor(tx, topic)
+    found = dict.fromkeys(names, floor)
     for start in range(0, len(names), _AT_ONCE):
         some = names[start : start + _AT_ONCE]
         places = ", ".join("?" * len(some))
         sql = f"SELECT source, mark FROM sources WHERE topic = ? AND source IN ({places})"
-        found.update(tx.all(sql, topic.id, *some))
+        found.update((source, max(mark, floor)) for source, mark in tx.all(sql, topic.id, *some))
     return found
 
 
@@ -114,6 +115,14 @@ def sources(tx: Transaction, topic: int) -> list[Source]:
     return [
         Source(name, mark, seen, bool(idle), *rest) for name, mark, seen, idle, *rest in tx.all(sql, topic)
     ]
+
+
+def prune(tx: Transaction, topic: int, gone: int) -> None:
+    """The events up to a position are gone: of the watermarks up to there the last is enough."""
+    sql = "SELECT max(position) FROM watermarks WHERE topic = ? AND position <= ?"
+    (last,) = tx.one(sql, topic, gone) or (None,)
+    if last is not None:
+        tx.run("DELETE FROM watermarks WHERE topic = ? AND position < ?", topic, last)
 
 
 def forget(tx: Transaction, topic: int) -> None:
