@@ -255,6 +255,8 @@ class Database:
             )
         if source is not None and found.options.source is None:
             raise BadOption(f"{topic} does not say who sends events: it has no source=", topic=topic)
+        if not isinstance(before, datetime):
+            raise BadOption(f"the time is a datetime, not {before!r}")
         name = None if source is None else source_name(source)
         return self.log.no_more_before(found, micros(before), name)
 

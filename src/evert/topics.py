@@ -169,7 +169,7 @@ class Stream(TopicHandle):
     def replay_late(self) -> int:
         """Let the events in that were set aside, each once; how many there were.
 
-        Those older than `forget_after` allows are set aside again.
+        Those that are older than `forget_after` allows stay where they are.
         """
         upto, count = self._db.position, 0
         with self._db.consumer(REPLAY, self.name + LATE) as consumer:

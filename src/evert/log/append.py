@@ -31,6 +31,7 @@ from evert.log.stragglers import Arrival, Moved
 from evert.log.tail import Spans
 from evert.log.topic import LATE, PARTITION, Options, Topic
 from evert.schema.partition import assign
+from evert.schema.schema import upgrade
 
 _ADVANCE = "UPDATE state SET head = head + 1, at = CASE WHEN at > ? THEN at ELSE ? END RETURNING head, at"
 
@@ -120,7 +121,8 @@ class Appender:
             arrival = known.get(write.topic.id)
             parts = [write if arrival is None else replace(write, rows=arrival.on_time)]
             if arrival is not None and (aside := arrival.set_aside) is not None:
-                parts.append(Write(self._reader.topic(write.topic.name + LATE), aside))
+                late = self._reader.topic(write.topic.name + LATE)
+                parts.append(Write(late, upgrade(aside, late.schema)))
             for part in parts:
                 there = found.get(part.topic.id)
                 rows = part.rows if there is None else pa.concat_tables([there.rows, part.rows])
@@ -177,9 +179,12 @@ class Appender:
             return first
         for guard in guards:
             check_guard(tx, self._reader, guard)
-        for arrival in arrivals:
-            arrival.check(tx)
+        if any(self._is_old(tx, arrival.topic) for arrival in arrivals):
+            raise Moved
+        arrivals = [arrival.again(tx) for arrival in arrivals]
         admitted = [self._admitted(tx, part) for part in prepared]
+        if not all(admitted) and any(write.accepts for write in commit.writes):
+            raise Full("the topic takes no rows now, so stragglers are not let in", hint="try again later")
         if not all(admitted):
             flow.drop(tx, [(part.topic, part.rows) for part in prepared])
             if not commit.also:
@@ -200,11 +205,16 @@ class Appender:
 
     def _admitted(self, tx: Transaction, part: Prepared) -> bool:
         """Whether the topic still is what the rows were checked against, and has room for them."""
-        options = self._current(tx, part.topic)
-        if options != part.topic.options.text and part.topic.options.time != Options.load(options).time:
+        if self._is_old(tx, part.topic):
             raise Moved
+        options = self._current(tx, part.topic)
         size = part.written.bytes if part.written else len(part.data)
         return flow.admit(tx, part.topic, options, part.rows, size)
+
+    def _is_old(self, tx: Transaction, topic: Topic) -> bool:
+        """Whether the topic has another notion of time by now."""
+        options = self._current(tx, topic)
+        return options != topic.options.text and Options.load(options).time != topic.options.time
 
     @staticmethod
     def _current(tx: Transaction, topic: Topic) -> str:

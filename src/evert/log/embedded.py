@@ -33,7 +33,7 @@ class EmbeddedLog:
         self.registry = Registry(catalog)
         self.files = Files(catalog, folder)
         self.reader = LogReader(catalog, self.registry, self.files)
-        self.keeper = Keeper(catalog, self.registry, self.files, self.reader, self._config)
+        self.keeper = Keeper(catalog, self.registry, self.files, self.reader, self._config, self.pass_time)
         self._spill = Spill(catalog, self.files)
         self._appender = Appender(catalog, self.files, self._spill, self.reader, self._config)
         self._unkept_rows = self._unkept_commits = 0
@@ -70,6 +70,8 @@ class EmbeddedLog:
     def append(self, commit: Commit) -> Position | None:
         position = self._appender.append(commit)
         self._count(sum(write.rows.num_rows for write in commit.writes))
+        if any(write.topic.options.idle_after is not None for write in commit.writes):
+            self.keeper.start()
         return position
 
     def no_more_before(self, topic: Topic, time: int, source: str | None) -> Position | None:

@@ -33,13 +33,21 @@ class Keeper:
     """Keeps one log in shape, on demand and in the background."""
 
     def __init__(
-        self, catalog: Catalog, registry: Registry, files: Files, reader: LogReader, config: Config
+        self,
+        catalog: Catalog,
+        registry: Registry,
+        files: Files,
+        reader: LogReader,
+        config: Config,
+        also: Callable[[], None] = lambda: None,
     ) -> None:
+        """`also` is done in the background with the rest."""
         self._catalog = catalog
         self._registry = registry
         self._files = files
         self._reader = reader
         self._config = config
+        self._also = also
         self._begin_anew()
         fork.watch(self)
 
@@ -152,13 +160,17 @@ class Keeper:
             self._catalog, self._reader, self._files, self._config, topic.name, lease, renew
         )
 
-    def nudge(self) -> None:
-        """Something was appended: start the background thread if there is none, and let it have a look."""
+    def start(self) -> None:
+        """Let the background thread run, which has a look every now and then."""
         if not self._config.background or self._stop.is_set():
             return
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._run, name="evert-keeper", daemon=True)
             self._thread.start()
+
+    def nudge(self) -> None:
+        """Something was appended: let the background thread have a look now."""
+        self.start()
         self._wake.set()
 
     def _run(self) -> None:
@@ -168,6 +180,7 @@ class Keeper:
             if self._stop.is_set():
                 return
             try:
+                self._also()
                 self.keep()
             except Fenced:
                 continue

@@ -12,7 +12,7 @@ from evert.catalog import Catalog, Transaction
 from evert.errors import Refused, SchemaChangeRefused, TopicExists, UnknownTopic, ViewExists
 from evert.log import watermarks
 from evert.log.files import let_go, to_garbage
-from evert.log.names import folded
+from evert.log.names import check_name, folded
 from evert.log.topic import LATE, Options, Topic, late_topic, timed
 from evert.schema.schema import Schema, check_evolution
 
@@ -75,6 +75,7 @@ class Registry:
         """A topic, after the stream for its stragglers was made, if it sets any aside."""
         if topic.options.sets_aside:
             wanted = late_topic(topic)
+            check_name(wanted.name)
             row = tx.one(f"{_SELECT} WHERE t.folded = ?", folded(wanted.name))
             if row is None:
                 _insert(tx, wanted)
@@ -101,6 +102,8 @@ class Registry:
             topic = self.find(tx, name)
             wanted = topic.schema if schema is None else Schema.parse(schema)
             changed = timed(wanted, Options.make(topic.kind, options or {}, topic.options))
+            if changed.source != topic.options.source:
+                watermarks.rename(tx, topic.id)
             if options:
                 tx.run("UPDATE topics SET options = ? WHERE id = ?", changed.text, topic.id)
             self._evolve(tx, topic, wanted)
@@ -113,8 +116,9 @@ class Registry:
 
         def work(tx: Transaction) -> list[Topic]:
             topic = self.find(tx, name)
-            owner = tx.one(f"{_SELECT} WHERE t.folded = ?", folded(topic.name.removesuffix(LATE)))
-            if topic.name.endswith(LATE) and owner is not None and self._topic(owner).options.sets_aside:
+            lowered = folded(topic.name)
+            owner = tx.one(f"{_SELECT} WHERE t.folded = ?", lowered.removesuffix(LATE))
+            if lowered.endswith(LATE) and owner is not None and self._topic(owner).options.sets_aside:
                 raise Refused(
                     f"the stragglers of {self._topic(owner).name} go into {topic.name}",
                     hint='alter the stream first: late="correct", forget_after=None',

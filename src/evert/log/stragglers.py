@@ -10,7 +10,7 @@ anew.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,8 +21,6 @@ from evert.catalog import Transaction
 from evert.log import watermarks
 from evert.log.topic import Topic
 from evert.log.watermarks import LEAST, Sent
-
-_MOST = 2**62
 
 
 class Moved(Exception):
@@ -53,30 +51,31 @@ class Arrival:
 
     @property
     def set_aside(self) -> pa.Table | None:
-        """What goes into `<topic>.late`, if there is anything."""
-        return self.rows.filter(pa.array(self._gone)) if self._gone.any() else None
+        """What goes into `<topic>.late`, if there is anything; rows that are let in now are there already."""
+        return self.rows.filter(pa.array(self._gone)) if self._gone.any() and not self.accepts else None
 
-    def check(self, tx: Transaction) -> None:
-        """`Moved` if the rows would be parted or counted in another way by now."""
+    def again(self, tx: Transaction) -> Arrival:
+        """The same rows by the marks of now; `Moved` if they would be parted in another way."""
         now = self._marks(tx)
-        if (self._lowest(self._dated & ~self._late) < now).any():
+        if np.array_equal(now, self.marks):
+            return self
+        there = replace(self, marks=now)
+        if not np.array_equal(there._gone, self._gone):
             raise Moved
-        forget = self.topic.options.forget_after
-        if forget is not None and (self._lowest(self._dated & ~self._gone) < _less(now, forget)).any():
-            raise Moved
+        return there
 
     def record(self, tx: Transaction, position: int, at: int) -> None:
         """Move marks and watermark by what the commit brings."""
         size = len(self._names)
         high = np.full(size, LEAST, np.int64)
         np.maximum.at(high, self._codes[self._dated], self._times[self._dated])
-        counts = [
-            np.bincount(self._codes[which], minlength=size) for which in (self._dated, self._late, self._gone)
-        ]
+        kinds = (self._dated, self._late, self._gone)
+        counts = np.stack([np.bincount(self._codes[which], minlength=size) for which in kinds])
+        told = np.zeros_like(counts) if self.accepts else counts  # they were counted when they came
         sent = [
-            Sent(name, int(high[place]), *(int(count[place]) for count in counts))
+            Sent(name, int(high[place]), *map(int, told[:, place]))
             for place, name in enumerate(self._names)
-            if counts[0][place]
+            if counts[0, place]
         ]
         if sent:
             watermarks.record(tx, self.topic, position, at, sent)
@@ -84,12 +83,6 @@ class Arrival:
     def _marks(self, tx: Transaction) -> np.ndarray:
         known = watermarks.marks(tx, self.topic, self._names)
         return np.array([known[name] for name in self._names], np.int64)
-
-    def _lowest(self, which: np.ndarray) -> np.ndarray:
-        """The earliest time of each source among some rows."""
-        low = np.full(len(self._names), _MOST, np.int64)
-        np.minimum.at(low, self._codes[which], self._times[which])
-        return low
 
     @cached_property
     def _late(self) -> np.ndarray:
@@ -107,7 +100,11 @@ class Arrival:
 
     @cached_property
     def _column(self) -> pa.Array:
-        column = self.rows.column(self.topic.options.event_time).combine_chunks()
+        """The times; rows of an older schema may lack the column, and so have none."""
+        name = self.topic.options.event_time
+        if name not in self.rows.column_names:
+            return pa.nulls(self.rows.num_rows, pa.timestamp("us"))
+        column = self.rows.column(name).combine_chunks()
         return column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
 
     @cached_property
@@ -121,7 +118,7 @@ class Arrival:
     @cached_property
     def _named(self) -> tuple[np.ndarray, list[str]]:
         name = self.topic.options.source
-        if name is None:
+        if name is None or name not in self.rows.column_names:
             return np.zeros(self.rows.num_rows, np.int64), [""]
         texts = pc.fill_null(self.rows.column(name).cast(pa.string()), "").combine_chunks()
         coded = texts.dictionary_encode()

@@ -33,6 +33,9 @@ MOST_PARTITIONS = 1024
 LATE = ".late"
 """What the name of the stream ends in that keeps another one's stragglers."""
 DURATIONS = {"retain", "history", "tombstones", "block_timeout", "lateness", "idle_after", "forget_after"}
+LONGEST = 2**60
+"""No duration is longer, in microseconds: some 36,000 years."""
+_NEVER_NONE = {"lateness", "late"}
 _TABLES_ONLY = {"history", "tombstones"}
 _STREAMS_ONLY = {"lateness", "late", "source", "idle_after", "forget_after"}
 
@@ -73,6 +76,10 @@ class Options:
                 raise BadOption(f"{name} is an option of streams: the rows of a table replace each other")
             if name in DURATIONS and value is not None:
                 value = microseconds(value)
+                if value > LONGEST:
+                    raise BadOption(f"{name} is longer than time itself: {given[name]!r}")
+            if name in _NEVER_NONE and value is None:
+                value = getattr(cls(), name)
             values[name] = value
         options = replace(base or cls(), **values)
         options._check()

@@ -117,6 +117,11 @@ def sources(tx: Transaction, topic: int) -> list[Source]:
     ]
 
 
+def rename(tx: Transaction, topic: int) -> None:
+    """Another column names the sources from now on: those of before are not waited for."""
+    tx.run("UPDATE sources SET idle = 1 WHERE topic = ?", topic)
+
+
 def prune(tx: Transaction, topic: int, gone: int) -> None:
     """The events up to a position are gone: of the watermarks up to there the last is enough."""
     sql = "SELECT max(position) FROM watermarks WHERE topic = ? AND position <= ?"
