@@ -23,6 +23,7 @@ JARS = (
     "org.apache.hadoop:hadoop-client-api:3.3.6",
     "org.apache.hadoop:hadoop-client-runtime:3.3.6",
     "commons-logging:commons-logging:1.2",
+    "com.github.luben:zstd-jni:1.5.7-7",
 )
 HEAP = "-Xmx3g"
 """With a gigabyte of managed memory beside it: as much as everybody has."""

@@ -18,6 +18,7 @@ SETTINGS = {
     "taskmanager.numberOfTaskSlots": "2",
     "pipeline.object-reuse": "true",
     "execution.checkpointing.interval": "5 s",
+    "restart-strategy.type": "none",
     "table.exec.mini-batch.enabled": "true",
     "table.exec.mini-batch.allow-latency": "2 s",
     "table.exec.mini-batch.size": "50000",
@@ -74,7 +75,8 @@ def main() -> None:
                 times = [run(tables, name, query, written) for _ in range(asked["runs"] + 1)][1:]
                 print(json.dumps({"query": name, "times": times}), flush=True)
             except Exception as error:
-                print(json.dumps({"query": name, "error": str(error)[-2000:]}), flush=True)
+                causes = [line for line in str(error).splitlines() if line.startswith("Caused by")]
+                print(json.dumps({"query": name, "error": (causes or [str(error)])[-1][:500]}), flush=True)
 
 
 if __name__ == "__main__":
