@@ -17,7 +17,7 @@ demo: $(VENV)/.run  ## two processes write, Spark keeps two views, and both are 
 	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/.test check  ## install what the tests need, start the servers they talk to, run them all
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(VENV)/.test  ## ruff and mypy
 	$(BIN)/ruff check .
