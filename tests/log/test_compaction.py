@@ -13,11 +13,6 @@ from evert.testing import ManualClock
 
 
 @pytest.fixture
-def clock():
-    return ManualClock()
-
-
-@pytest.fixture
 def log(tmp_path, clock):
     made, close = make_log("tiny", tmp_path / "db", clock)
     yield made

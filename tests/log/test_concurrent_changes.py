@@ -9,12 +9,6 @@ import pytest
 import evert
 from evert.errors import Conflict, Corrupt, Expired, RequestReused
 from evert.log import compaction, reader
-from evert.testing import ManualClock
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
 
 
 @pytest.fixture

@@ -9,12 +9,6 @@ from evert.errors import DiskFailed, Fenced
 from evert.log import segments
 from evert.log.files import LEASE
 from evert.log.topic import define
-from evert.testing import ManualClock
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
 
 
 @pytest.fixture

@@ -10,18 +10,6 @@ from tests.log.consuming import SCHEMA, drain, ids, rows
 
 import evert
 from evert.errors import BadOption, Fenced, UnknownTopic
-from evert.testing import ManualClock
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
-
-
-@pytest.fixture
-def db(tmp_path, clock):
-    with evert.open(tmp_path / "db", clock=clock, background=False) as made:
-        yield made
 
 
 def owned(*consumers):

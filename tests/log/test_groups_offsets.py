@@ -7,20 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.log.consuming import SCHEMA, drain, ids, rows
 
-import evert
 from evert.errors import BadOption, Expired, Fenced, NotFound, Refused
-from evert.testing import ManualClock
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
-
-
-@pytest.fixture
-def db(tmp_path, clock):
-    with evert.open(tmp_path / "db", clock=clock, background=False) as made:
-        yield made
 
 
 def test_one_large_commit_is_polled_in_pieces_and_resumed_in_the_middle(db):

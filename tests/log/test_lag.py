@@ -5,21 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.log.consuming import SCHEMA, drain, rows
 
-import evert
 from evert.errors import Full, UnknownTopic
 from evert.log import flow
-from evert.testing import ManualClock
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
-
-
-@pytest.fixture
-def db(tmp_path, clock):
-    with evert.open(tmp_path / "db", clock=clock, background=False) as made:
-        yield made
 
 
 def test_lag_counts_rows_and_the_age_of_the_first_unread_one(db, clock):

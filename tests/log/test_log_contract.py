@@ -26,12 +26,6 @@ from evert.errors import (
 )
 from evert.log.protocol import Request
 from evert.log.topic import define
-from evert.testing import ManualClock
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
 
 
 @pytest.fixture(params=["memory", "embedded", "tiny", "sweeping"])

@@ -13,18 +13,6 @@ from tests.log.consuming import SCHEMA, rows, until
 
 import evert
 from evert.errors import BadOption, Expired, Fenced, Refused
-from evert.testing import ManualClock
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
-
-
-@pytest.fixture
-def db(tmp_path, clock):
-    with evert.open(tmp_path / "db", clock=clock, background=False) as made:
-        yield made
 
 
 def ids(messages):

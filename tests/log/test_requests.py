@@ -6,12 +6,6 @@ import pytest
 
 import evert
 from evert.errors import BadOption, RequestForgotten, RequestReused
-from evert.testing import ManualClock
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
 
 
 @pytest.fixture

@@ -7,12 +7,6 @@ from tests.log.logs import append, column, make_log, rows_of
 
 from evert.errors import Expired
 from evert.log.topic import define
-from evert.testing import ManualClock
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
 
 
 @pytest.fixture

@@ -9,12 +9,6 @@ import pytest
 import evert
 from evert.errors import Corrupt
 from evert.log.files import LEASE
-from evert.testing import ManualClock
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
 
 
 @pytest.fixture

@@ -11,24 +11,12 @@ import evert
 from evert.errors import BadOption, Full, Refused, TopicExists, UnknownColumn
 from evert.log import watermarks
 from evert.log.stragglers import Arrival
-from evert.testing import ManualClock
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
 
 def at(minutes):
     return NOON + timedelta(minutes=minutes)
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
-
-
-@pytest.fixture
-def db(tmp_path, clock):
-    with evert.open(tmp_path / "db", clock=clock, background=False) as made:
-        yield made
 
 
 def clicks(db, **options):

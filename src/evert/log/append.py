@@ -109,8 +109,11 @@ class Appender:
 
     def _parted(self, writes: Sequence[Write]) -> tuple[list[Write], list[Arrival]]:
         """The writes with stragglers set aside, and what there is to know of the time of events."""
-        timed = [write for write in writes if write.topic.options.event_time and write.rows.num_rows]
-        timed = [write for write in timed if write.topic.kind == "stream"]
+        timed = [
+            write
+            for write in writes
+            if write.topic.kind == "stream" and write.topic.options.event_time and write.rows.num_rows
+        ]
         if not timed:
             return list(writes), []
         with self._catalog.read() as tx:

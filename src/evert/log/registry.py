@@ -103,7 +103,7 @@ class Registry:
             wanted = topic.schema if schema is None else Schema.parse(schema)
             changed = timed(wanted, Options.make(topic.kind, options or {}, topic.options))
             if changed.source != topic.options.source:
-                watermarks.rename(tx, topic.id)
+                watermarks.retire(tx, topic.id)
             if options:
                 tx.run("UPDATE topics SET options = ? WHERE id = ?", changed.text, topic.id)
             self._evolve(tx, topic, wanted)

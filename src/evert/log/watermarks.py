@@ -117,7 +117,7 @@ def sources(tx: Transaction, topic: int) -> list[Source]:
     ]
 
 
-def rename(tx: Transaction, topic: int) -> None:
+def retire(tx: Transaction, topic: int) -> None:
     """Another column names the sources from now on: those of before are not waited for."""
     tx.run("UPDATE sources SET idle = 1 WHERE topic = ?", topic)
 
