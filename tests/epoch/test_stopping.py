@@ -259,3 +259,17 @@ def test_a_view_stops_though_the_row_it_fails_on_cannot_be_found_in_a_compacted_
     db.topic("t").upsert([{"k": 0, "n": 5}])
     db.refresh(timeout=120)
     assert rows(view) == [(0, 2), (1, 10), (2, 10), (3, 10), (4, 10)]
+
+
+def test_a_view_that_failed_while_it_was_built_in_pieces_is_built_when_its_data_are_mended(db, monkeypatch):
+    monkeypatch.setattr("evert.epoch.schedule.MOST_EVENTS", 1)
+    table = db.table("t", "k INT, d INT", key="k")
+    view = db.view("shares", "SELECT k, 10 div d AS q FROM t")
+    table.upsert({"k": 1, "d": 0})
+    table.upsert({"k": 2, "d": 5})
+    db.refresh(timeout=120)
+    assert view.state == "stopped"
+    table.upsert({"k": 1, "d": 2})
+    table.upsert({"k": 3, "d": 1})
+    db.refresh(timeout=120)
+    assert rows(view) == [(1, 5), (2, 2), (3, 10)]

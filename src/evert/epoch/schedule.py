@@ -185,7 +185,8 @@ class Scheduler:
             work = replace(work, joins=bool(reuses), reuses=reuses)
         if work.reuses:
             return work
-        if views[0].state == "building":
+        failed = any(view.error for view in views)  # then what mends it may lie behind any cut
+        if views[0].state == "building" and not failed:
             work = replace(work, upto=self._cut(views, upto))
         joins = work.upto == upto and (not frontiers or upto in frontiers)
         if not joins and work.upto <= work.after:
