@@ -35,7 +35,7 @@ from evert.views import earlier, upkeep, waiting
 from evert.views.earlier import Earlier
 from evert.views.profile import EpochProfile, profiles
 from evert.views.reader import Reader
-from evert.views.record import RefreshPolicy
+from evert.views.record import Emit, RefreshPolicy
 from evert.views.status import ViewStatus, statuses
 from evert.views.view import Answer, View, answers
 from evert.views.waiting import Comparison
@@ -293,6 +293,7 @@ class Database:
         history: Duration | None = definitions.DEFAULT_HISTORY,
         interval: Duration | None = None,
         refresh: RefreshPolicy = "auto",
+        emit: Emit = "changes",
         replace: bool = False,
         hold: bool = False,
     ) -> Any:
@@ -303,6 +304,8 @@ class Database:
         Defining the same again is fine; another definition needs `replace`, and takes over when it is built, or
         with `hold` when `switch` says so.
         `refresh="strict"` refuses a view that would read its input again for a change; `"full"` recomputes it.
+        `emit="close"` shows windows once, when the watermark has closed them; what comes too late for them is in
+        the view `<name>.late`.
         """
         options = {
             "key": key,
@@ -310,6 +313,7 @@ class Database:
             "history": history,
             "interval": interval,
             "refresh": refresh,
+            "emit": emit,
             "replace": replace,
             "hold": hold,
         }

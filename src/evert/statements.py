@@ -96,6 +96,8 @@ def _create_view(statement: CreateView, db: Database) -> Result:
     }
     if statement.refresh is not None:
         options["refresh"] = statement.refresh
+    if statement.emit is not None:
+        options["emit"] = statement.emit
     if statement.history is not None:
         options["history"] = None if statement.history == FOREVER else statement.history
     try:

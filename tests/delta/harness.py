@@ -20,6 +20,7 @@ from evert.delta.operator import Operator
 from evert.trace.arrays import decoded
 from evert.trace.runs import RunCache, RunWriter, Stored
 from evert.trace.shard import NodeState
+from evert.trace.trace import Layout, Trace
 
 Row = tuple[Any, ...]
 
@@ -89,6 +90,10 @@ class Node:
             assert delta.schema.names == [*self.operator.output.names, "__w"]
             assert delta.num_rows
         return emitted
+
+    def trace(self, shard: int, name: str, layout: Layout) -> Trace:
+        """What is stored in a shard."""
+        return self._state(shard, False, None).trace(name, layout)
 
     def _state(self, shard: int, first: bool, writer: Any) -> NodeState:
         return NodeState(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from evert.catalog import Transaction
@@ -12,11 +12,13 @@ from evert.duration import Duration
 from evert.epoch.planning import Planning, explained, group_of
 from evert.errors import BadName, Refused
 from evert.log import holds
+from evert.log.topic import LATE
+from evert.plan.clocks import CLOCK_ID
 from evert.plan.graph import Plan
 from evert.views import bases, earlier, waiting
 from evert.views import definition as definitions
 from evert.views.definition import Definition, Read
-from evert.views.record import RefreshPolicy
+from evert.views.record import Emit, RefreshPolicy
 
 if TYPE_CHECKING:
     from evert.database import Database
@@ -33,6 +35,7 @@ class Wanted:
     history: Duration | None = definitions.DEFAULT_HISTORY
     interval: Duration | None = None
     refresh: RefreshPolicy = "auto"
+    emit: Emit = "changes"
     replace: bool = False
     hold: bool = False
 
@@ -55,6 +58,11 @@ def define(db: Database, planning: Planning, wanted: Wanted) -> Definition:
     """Plan a view and write it down."""
     if not isinstance(wanted.query, str):
         planning.functions[wanted.text] = wanted.query
+    if wanted.emit == "close":
+        late = replace(wanted, name=wanted.name + LATE, emit="late", key=None)
+        made = _define(db, planning, lambda tx: _create(tx, wanted))
+        _define(db, planning, lambda tx: _create(tx, late))
+        return made
     return _define(db, planning, lambda tx: _create(tx, wanted))
 
 
@@ -85,6 +93,8 @@ def _define(db: Database, planning: Planning, create: Callable[[Transaction], De
         if view.replaces is not None:
             _check_readers(tx, view, plan, upstream, group)
     reads = planning.reads(plan)
+    if any(leaf.id == CLOCK_ID for leaf in plan.leaves):
+        db.log.tick()
 
     def work(tx: Transaction) -> Definition:
         made = create(tx)
@@ -212,6 +222,7 @@ def _create(tx: Transaction, wanted: Wanted) -> Definition:
         history=wanted.history,
         interval=wanted.interval,
         refresh=wanted.refresh,
+        emit=wanted.emit,
         replace=wanted.replace,
         hold=wanted.hold,
     )

@@ -6,6 +6,7 @@ The driver names the row groups; what the tail has beside the segments travels a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from evert.epoch import spark as on_spark
 from evert.epoch.flow import Flow
 from evert.epoch.slices import Slice
 from evert.log.segments import Segment, segments, within
-from evert.log.topic import DELETED, OFFSET, POSITION, Topic
+from evert.log.topic import DELETED, OFFSET, POSITION, WATERMARK, Topic
 from evert.plan.graph import Leaf
 
 if TYPE_CHECKING:
@@ -40,9 +41,11 @@ def slices(
         if not all(_is_plain(topic, segment, leaf) for segment in there):
             return None
         columns = _columns(flow, name, leaf)
+        marks = inputs.marks_of(db, leaf, after, upto) if WATERMARK in columns else None
         try:
             for segment in there:
-                found += _groups(db, name, leaf, segment, columns, after, upto)
+                groups = _groups(db, name, leaf, segment, columns, after, upto)
+                found += [replace(group, marks=marks) for group in groups]
         except FileNotFoundError:  # compaction was faster: what there is now is looked up again
             return None
         tail = [inputs.topic_delta(db, leaf, *gap) for gap in gaps]

@@ -65,6 +65,8 @@ def gathered(db: Database, planning: Planning, work: Work, flow: Flow, parts: Se
         pieces = []
         if leaf.kind == "constant" and work.after == NOWHERE and leaf.rows is not None:
             pieces.append(leaf.rows)
+        elif leaf.kind == "clock":
+            pieces.append(_clock_delta(db, work, leaf))
         elif leaf.kind == "view":
             pieces.append(_view_delta(db, work, leaf))
         elif leaf.kind in ("stream", "table"):
@@ -131,6 +133,18 @@ def _taken_back(db: Database, work: Work, flow: Flow, name: str) -> list[pa.Tabl
     rows = inputs.topic_delta(db, leaf, since, upto)
     weights = pa.compute.negate(rows.column("__w"))
     return [rows.set_column(rows.num_columns - 1, "__w", weights)]
+
+
+def _clock_delta(db: Database, work: Work, leaf: Leaf) -> pa.Table:
+    """How a clock has moved on: its moment of before goes, that of now comes."""
+    with db.catalog.read() as tx:
+        before = None if work.after == NOWHERE else inputs.moment(tx, leaf, work.after)
+        now = inputs.moment(tx, leaf, work.upto)
+    moments = [] if before == now else [(before, -1), (now, 1)]
+    told = [(at, weight) for at, weight in moments if at is not None]
+    schema = inputs.source_schema(leaf).append(pa.field("__w", pa.int64()))
+    columns = [[at for at, _ in told], [weight for _, weight in told]]
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
 
 
 def _view_delta(db: Database, work: Work, leaf: Leaf) -> pa.Table:

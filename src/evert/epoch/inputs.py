@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from evert.catalog import Transaction
 from evert.epoch import spark as on_spark
 from evert.epoch.worker import wide_table
-from evert.log.topic import DELETED, INGESTED_AT, OFFSET, POSITION
+from evert.log import ticks, watermarks
+from evert.log.topic import DELETED, INGESTED_AT, OFFSET, POSITION, WATERMARK
+from evert.plan.clocks import CLOCK_ID
 from evert.plan.graph import Leaf
 
 if TYPE_CHECKING:
@@ -39,12 +42,30 @@ def topic_delta(db: Database, leaf: Leaf, after: int, upto: int) -> pa.Table:
     """The events of a topic in `(after, upto]` as a delta."""
     names = leaf.schema.names
     extra = [field.name for field in _CHANGE] if leaf.kind == "table" else []
-    users = [name for name in names if name != INGESTED_AT]  # which every reader gets
+    users = [name for name in names if name not in (INGESTED_AT, WATERMARK)]
     batches = [b.rows for b in db.log.read([leaf.name], after=after, upto=upto, columns=users)]
     schema = source_schema(leaf)
     if not batches:
         return weighted(schema.empty_table())
-    return weighted(renamed(pa.Table.from_batches(batches).select([*names, *extra]), schema))
+    rows = pa.Table.from_batches(batches)
+    if WATERMARK in names:
+        marks = marks_of(db, leaf, after, upto).before(rows.column(POSITION).to_numpy())
+        rows = rows.append_column(WATERMARK, marks)
+    return weighted(renamed(rows.select([*names, *extra]), schema))
+
+
+def marks_of(db: Database, leaf: Leaf, after: int, upto: int) -> watermarks.History:
+    """The watermarks of a stream that matter to a range of its events."""
+    with db.catalog.read() as tx:
+        return watermarks.history(tx, int(leaf.id[1:]), after, upto)
+
+
+def moment(tx: Transaction, leaf: Leaf, upto: int) -> int | None:
+    """What a clock said at a position, in microseconds since 1970."""
+    if leaf.id == CLOCK_ID:
+        tick = ticks.last(tx, upto)
+        return None if tick is None else tick.at
+    return watermarks.watermark(tx, int(leaf.id[1:]), upto)
 
 
 def weighted(rows: pa.Table, weight: int = 1) -> pa.Table:
@@ -97,6 +118,8 @@ def topic_frame(spark: SparkSession, db: Database, leaf: Leaf, after: int, upto:
     from pyspark.sql import functions as f
 
     frame = on_spark.read_topic(spark, db, leaf.name, after=after, upto=upto)
+    if WATERMARK in leaf.schema.names:
+        frame = on_spark.marked(frame, marks_of(db, leaf, after, upto))
     columns = [f.col(on_spark.quoted(name)).alias(f"c{i}") for i, name in enumerate(leaf.schema.names)]
     extra = [f.col(field.name) for field in _CHANGE] if leaf.kind == "table" else []
     return frame.select(*columns, *extra, f.lit(1).cast("bigint").alias("__w"))

@@ -136,7 +136,9 @@ class Planning:
     def _make(self, view: Definition) -> Plan:
         self._register(view)
         options = view.options
-        return self.planner.plan(self.query(view), key=options.key, refresh=options.refresh)
+        return self.planner.plan(
+            self.query(view), key=options.key, refresh=options.refresh, emit=options.emit
+        )
 
     def _register(self, view: Definition | None) -> None:
         """Tell the planner what there is to read, as a view sees it."""
@@ -152,6 +154,7 @@ class Planning:
                     f"t{topic.id}",
                     () if stream else topic.key,  # the key of a stream only keeps rows together
                     append_only=stream and topic.options.views == "keep",
+                    has_event_time=stream and topic.options.event_time is not None,
                 )
             for other in definitions.all(tx):
                 if not other.current:

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from evert.epoch import inputs
 from evert.epoch import spark as on_spark
 from evert.errors import BadQuery, Expired
-from evert.log import holds
-from evert.plan import ties
+from evert.log import holds, watermarks
+from evert.log.topic import WATERMARK
+from evert.plan import clocks, ties
 from evert.plan.catalyst import Catalyst
+from evert.plan.closing import closed
 from evert.views import bases, changes
 from evert.views.definition import Definition, find
 from evert.views.reader import repeated
@@ -59,7 +62,7 @@ def answer(
     """
     session = on_spark.beside(planning.catalyst.session)
     _register(db, planning, session, view, plan, upto, from_log, forgets)
-    return _run(planning, session, view, plan)
+    return _run(db, planning, session, view, plan, upto)
 
 
 def _register(
@@ -86,6 +89,8 @@ def _register(
         elif leaf.kind == "view":
             rows = kept(db, leaf.name, upto)
             frame = session.createDataFrame(rows, on_spark.struct_type(rows.schema))
+        elif leaf.kind == "clock":
+            frame = _clock(db, session, leaf, upto)
         else:
             continue
         frame.createOrReplaceTempView(on_spark.quoted(leaf.name))
@@ -110,6 +115,8 @@ def _topic(
         )
     after = max([since, *(base.upto for base in found)])
     frame = on_spark.read_topic(session, db, leaf.name, after=after, upto=max(after, upto))
+    if WATERMARK in leaf.schema.names:
+        frame = on_spark.marked(frame, inputs.marks_of(db, leaf, after, max(after, upto)))
     if topic.kind == "table":
         frame = on_spark.latest(frame, topic)
     frame = frame.select(*(on_spark.quoted(name) for name in leaf.schema.names))
@@ -117,6 +124,30 @@ def _topic(
         rows = repeated(bases.read(db.log.files, base, leaf.schema), leaf.schema)
         frame = frame.unionAll(session.createDataFrame(rows, on_spark.struct_type(rows.schema)))
     return frame
+
+
+def _clock(db: Database, session: SparkSession, leaf: Leaf, upto: int) -> DataFrame:
+    """The one row of a clock at a position."""
+    with db.catalog.read() as tx:
+        at = inputs.moment(tx, leaf, upto)
+    rows = pa.table([pa.array([at], leaf.schema.types[0])], schema=leaf.schema)
+    return session.createDataFrame(rows, on_spark.struct_type(rows.schema))
+
+
+def _closed(db: Database, catalyst: Catalyst, view: Definition, plan: Plan, analysed: Any, upto: int) -> Any:
+    """The plan over what came in time for windows that are closed at a position, or over what did not."""
+    streams = {leaf.name: leaf for leaf in plan.reads if WATERMARK in leaf.schema.names}
+    made, closing = closed(catalyst, analysed, streams, view.options.emit)
+    if closing is None:
+        return made
+    end = closing.end(catalyst, catalyst.items(made.output()))
+    for name in closing.streams:
+        with db.catalog.read() as tx:
+            mark = watermarks.watermark(tx, int(streams[name].id[1:]), upto)
+        at = catalyst.value_of(f"SELECT timestamp_micros({'NULL' if mark is None else mark})")
+        is_open = catalyst.not_before(end, at) if closing.sessions else catalyst.after(end, at)
+        made = catalyst.filtered(catalyst.negation(is_open), made)
+    return made
 
 
 def kept(db: Database, name: str, position: int) -> pa.Table:
@@ -130,12 +161,20 @@ def kept(db: Database, name: str, position: int) -> pa.Table:
     return repeated(changes.consolidated(view.feed, entries, view.schema), view.schema)
 
 
-def _run(planning: Planning, session: SparkSession, view: Definition, plan: Plan) -> DataFrame:
+def _run(
+    db: Database, planning: Planning, session: SparkSession, view: Definition, plan: Plan, upto: int
+) -> DataFrame:
     query = planning.query(view)
     try:
         frame = session.sql(query) if isinstance(query, str) else query(session)
         catalyst = Catalyst(session)
         analysed = catalyst.analysed(frame)
+        if view.options.emit != "changes":
+            analysed = _closed(db, catalyst, view, plan, analysed, upto)
+            frame = catalyst.frame(analysed)
+        if clocks.asks_time(catalyst, analysed):
+            analysed = clocks.with_clock(catalyst, analysed)
+            frame = catalyst.frame(analysed)
         with catalyst.active(), suppress(ties.Open):
             if ties.matter(catalyst, plan, analysed):
                 return catalyst.frame(ties.settled(catalyst, catalyst.optimise(analysed)))

@@ -20,6 +20,7 @@ from evert.epoch.planning import Planning
 from evert.epoch.prove import Proof, prove
 from evert.epoch.schedule import Scheduler
 from evert.errors import EvertError, Fenced, Refused, TimedOut
+from evert.log import ticks
 from evert.views import definition as definitions
 from evert.views import states
 from evert.views.definition import Definition
@@ -100,6 +101,7 @@ class Runner:
 
     def refresh(self, timeout: float | None = None, on_epoch: OnEpoch | None = None) -> int:
         """Bring every view to the head of the log as it is now; the position."""
+        self._tell_time()
         target = self._db.position
         deadline = None if timeout is None else time.monotonic() + timeout
         again = self._scheduler.can_retry()
@@ -144,6 +146,15 @@ class Runner:
                     self._scheduler.housekeeping()
                     if not done:
                         self._db.catalog.wait(version, 0.25)
+
+    def _tell_time(self) -> None:
+        """Let rows that are due leave or come, unless another process runs, which does so itself."""
+        with self._db.catalog.read() as tx:
+            nobody_asks = ticks.last(tx) is None
+        if not nobody_asks:
+            with self._held() as lease:
+                if lease is not None:
+                    self._scheduler.tell_time()
 
     def _until(
         self, reached: Callable[[], bool], lease: Lease, on_epoch: OnEpoch | None, deadline: float | None

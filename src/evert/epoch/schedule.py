@@ -22,6 +22,7 @@ from evert.epoch import failures, ranges, replacing, reuse, stopping
 from evert.epoch.define import renew
 from evert.epoch.epoch import EpochDone, Epochs
 from evert.epoch.planning import Planning
+from evert.epoch.ticking import Ticking
 from evert.epoch.work import Work
 from evert.errors import Absent, Conflict, Refused
 from evert.log import holds, retention
@@ -52,6 +53,7 @@ class Scheduler:
         self._planning = planning
         self.epochs = Epochs(db, planning)
         self._kept_house = 0.0
+        self._ticking = Ticking(db, planning)
         self._retries: dict[int, tuple[float, float]] = {}
         self._from_log: set[int] = set()
         self._last_run: dict[str, tuple[float, float]] = {}
@@ -61,11 +63,16 @@ class Scheduler:
         if not eager:
             self._retry_later()
         views = self._views()
+        self._ticking.tick_if_due(views)
         done: list[EpochDone] = []
         for group in _groups_in_order(views):
             if eager or self._due(group, views):
                 done += self._step_group(group, lease)
         return done
+
+    def tell_time(self) -> None:
+        """Let rows that are due leave or come with the next epoch."""
+        self._ticking.tick_if_due(self._views())
 
     def _views(self) -> list[Definition]:
         """All views that can be planned here, as they are now."""

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evert.log.topic import INGESTED_AT, OFFSET, POSITION
+from evert.log.topic import INGESTED_AT, OFFSET, POSITION, WATERMARK
+from evert.log.watermarks import History
 from evert.trace.consolidate import WEIGHT
 
 _STAMPS = (POSITION, OFFSET, INGESTED_AT)
@@ -23,7 +24,8 @@ class Slice:
     """A row group of a segment as rows of a source.
 
     `columns` are the stored columns by their places in the source, None where nobody reads one. Rows of a segment
-    without stamps have the position `first` and the time `at`, and offsets from `offset` on.
+    without stamps have the position `first` and the time `at`, and offsets from `offset` on. `marks` are the
+    watermarks of the stream, if its rows are to have them.
     """
 
     source: str
@@ -38,11 +40,12 @@ class Slice:
     offset: int
     after: int
     upto: int
+    marks: History | None = None
 
     def read(self, folder: Path) -> pa.Table:
         """The rows in the range, with the weight 1."""
         names = {name for name in self.columns if name is not None and (self.stamped or name not in _STAMPS)}
-        names |= {POSITION} if self.stamped else set()
+        names = (names | {POSITION} if self.stamped else names) - {WATERMARK}
         with pq.ParquetFile(folder / self.file, memory_map=True, page_checksum_verification=True) as file:
             table = file.read_row_group(self.group, columns=sorted(names))
         if self.stamped:
@@ -61,6 +64,9 @@ class Slice:
         if name in table.schema.names:
             column = table.column(name)
             return column if column.type == kind else column.cast(kind)
+        if name == WATERMARK and self.marks is not None:
+            first = np.full(self.rows, self.first)
+            return self.marks.before(table.column(POSITION).to_numpy() if self.stamped else first)
         if name == OFFSET:
             return pa.array(np.arange(self.offset, self.offset + self.rows))
         value = self.first if name == POSITION else self.at

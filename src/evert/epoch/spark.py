@@ -19,7 +19,8 @@ from evert.epoch.java import find_java
 from evert.errors import NotFound
 from evert.log.segments import Segment, segments
 from evert.log.tail import stamped_schema
-from evert.log.topic import DELETED, INGESTED_AT, OFFSET, PARTITION, POSITION, Topic
+from evert.log.topic import DELETED, INGESTED_AT, OFFSET, PARTITION, POSITION, WATERMARK, Topic
+from evert.log.watermarks import History
 from evert.plan.catalyst import Catalyst
 
 if TYPE_CHECKING:
@@ -174,6 +175,19 @@ def read_topic(
     for part in parts[1:]:
         frame = frame.unionByName(part)
     return frame.where((f.col(POSITION) > after) & (f.col(POSITION) <= end))
+
+
+def marked(frame: DataFrame, marks: History) -> DataFrame:
+    """The rows with the watermark from before their commit."""
+    from pyspark.sql.types import StructType, TimestampType
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            place = batch.schema.get_field_index(POSITION)
+            yield batch.append_column(WATERMARK, marks.before(batch.column(place).to_numpy()))
+
+    schema = StructType([*frame.schema.fields]).add(WATERMARK, TimestampType())
+    return frame.mapInArrow(work, schema)
 
 
 def latest(frame: DataFrame, topic: Topic) -> DataFrame:

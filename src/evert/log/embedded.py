@@ -13,7 +13,7 @@ from typing import Any
 from evert import fork
 from evert.catalog import Catalog, Transaction
 from evert.config import Config
-from evert.log import watermarks
+from evert.log import ticks, watermarks
 from evert.log.append import Appender
 from evert.log.files import Files
 from evert.log.keeper import Keeper
@@ -92,6 +92,14 @@ class EmbeddedLog:
                 due = watermarks.held_back(tx, topic, tx.now)
             if due:
                 self._appender.append(Commit((), also=(partial(_settle, topic),)))
+
+    def tick(self) -> Position | None:
+        """Commit what time it is."""
+
+        def work(tx: Transaction, position: int) -> None:
+            ticks.tick(tx, position, commit_time(tx))
+
+        return self._appender.append(Commit((), also=(work,)))
 
     def read(
         self,

@@ -21,12 +21,13 @@ WhenFull = Literal["buffer", "block", "drop"]
 WhatViewsDo = Literal["keep", "forget"]
 WhenLate = Literal["correct", "drop"]
 
-POSITION, PARTITION, OFFSET, INGESTED_AT, DELETED = (
+POSITION, PARTITION, OFFSET, INGESTED_AT, DELETED, WATERMARK = (
     "_position",
     "_partition",
     "_offset",
     "_ingested_at",
     "_deleted",
+    "_watermark",
 )
 UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
 MOST_PARTITIONS = 1024

@@ -13,8 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import pyarrow as pa
+
 from evert.catalog import Transaction
-from evert.log.topic import Topic
+from evert.log.topic import UTC_MICROSECONDS, Topic
 
 LEAST = -(2**62)
 """The mark of a source that has said nothing yet."""
@@ -106,6 +109,31 @@ def watermark(tx: Transaction, topic: int, upto: int | None = None) -> int | Non
         2**62 if upto is None else upto,
     )
     return None if row is None else int(row[0])
+
+
+@dataclass(frozen=True)
+class History:
+    """The watermarks of a stream by the positions of the commits that moved it."""
+
+    positions: np.ndarray
+    values: np.ndarray
+
+    def before(self, positions: np.ndarray) -> pa.Array:
+        """For each position the watermark after all earlier commits, NULL if there was none."""
+        place = np.searchsorted(self.positions, positions, "left") - 1
+        none = place < 0
+        values = np.zeros(len(place), np.int64) if none.all() else self.values[np.maximum(place, 0)]
+        return pa.array(values, pa.int64(), mask=none).cast(UTC_MICROSECONDS)
+
+
+def history(tx: Transaction, topic: int, after: int, upto: int) -> History:
+    """The watermarks that matter to events in `(after, upto]`."""
+    sql = (
+        "SELECT position, value FROM watermarks WHERE topic = ? AND position <= ? AND position >= coalesce("
+        "(SELECT max(position) FROM watermarks WHERE topic = ? AND position <= ?), 0) ORDER BY position"
+    )
+    found = np.array(tx.all(sql, topic, upto, topic, after), np.int64).reshape(-1, 2)
+    return History(found[:, 0], found[:, 1])
 
 
 def sources(tx: Transaction, topic: int) -> list[Source]:

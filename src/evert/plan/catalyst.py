@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from evert.errors import Unsupported
-from evert.plan.expressions import CATALYST, Expressions, Package
+from evert.plan.expressions import CATALYST, Expressions, Package, unnamed
 from evert.plan.nesting import Nesting
 from evert.plan.tree import Column, Term
 
@@ -114,6 +114,18 @@ class Catalyst(Expressions):
         """The frame of one query; other statements are refused by the parser, so nothing is executed here."""
         with self.quietly(), self.active():
             return self.frame(self._java.sessionState().sqlParser().parseQuery(text))
+
+    def filtered(self, condition: Term, plan: Any) -> Any:
+        return self._plans.Filter(condition, plan)
+
+    def without(self, name: str, plan: Any) -> Any:
+        """The plan without its columns of this name."""
+        kept = [column for column in self.items(plan.output()) if column.name() != name]
+        return self._plans.Project(self.sequence(kept), plan)
+
+    def value_of(self, query: str) -> Term:
+        """A scalar subquery."""
+        return unnamed(self.analysed(self.query(f"SELECT ({query})")).projectList().apply(0))
 
     def frame(self, plan: Any) -> DataFrame:
         from pyspark.sql import DataFrame

@@ -59,13 +59,21 @@ class Expressions:
         self._collapse = self.module(f"{CATALYST}.optimizer.CollapseProject")
         patterns = self.module(f"{CATALYST}.trees.TreePattern")
         self._subquery, self._reference_outside = patterns.PLAN_EXPRESSION(), patterns.OUTER_REFERENCE()
+        self._of_now = patterns.CURRENT_LIKE()
+        self._replaceable = self.java_class(f"{CATALYST}.expressions.RuntimeReplaceable")
         self._types: dict[str, Any] = {}
 
     def module(self, name: str) -> Any:
         """A Scala object; not all of them have static forwarders that py4j could call."""
+        return self.java_class(name + "$").getField("MODULE$").get(None)
+
+    def java_class(self, name: str) -> Any:
         loader = self._jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        field = self._jvm.java.lang.Class.forName(name + "$", True, loader).getField("MODULE$")
-        return field.get(None)
+        return self._jvm.java.lang.Class.forName(name, True, loader)
+
+    def is_replaceable(self, term: Term) -> bool:
+        """Whether a term is only another way to write one."""
+        return bool(self._replaceable.isInstance(term))
 
     def option(self, value: Any) -> Any:
         return self._option.apply(value)
@@ -124,6 +132,12 @@ class Expressions:
         for term in terms[1:]:
             result = self._of.And(result, term)
         return result
+
+    def after(self, one: Term, two: Term) -> Term:
+        return self._of.GreaterThan(one, two)
+
+    def not_before(self, one: Term, two: Term) -> Term:
+        return self._of.GreaterThanOrEqual(one, two)
 
     def is_not_null(self, term: Term) -> Term:
         return self._of.IsNotNull(term)
@@ -247,6 +261,10 @@ class Expressions:
     def has_subqueries(self, plan: Any) -> bool:
         """Whether there are subqueries in the terms of a plan or a term."""
         return bool(plan.containsPattern(self._subquery))
+
+    def asks_now(self, plan: Any) -> bool:
+        """Whether a plan or a term has something of the moment or the session in it."""
+        return bool(plan.containsPattern(self._of_now))
 
     def refers_outside(self, plan: Any) -> bool:
         """Whether a term of a plan still refers to a query around it."""

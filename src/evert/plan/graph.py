@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from evert.delta.inline import Work
     from evert.delta.operator import Operator
 
-LeafKind = Literal["stream", "table", "view", "constant", "query"]
+LeafKind = Literal["stream", "table", "view", "clock", "constant", "query"]
 How = Literal["incremental", "per key", "whole"]
 """What a node reads for a change: the change and what it meets, all rows of the keys in it, or its whole input."""
 
@@ -28,6 +28,8 @@ How = Literal["incremental", "per key", "whole"]
 @dataclass(frozen=True, eq=False)
 class Leaf:
     """A relation that a view reads: `t<topic id>`, `v<name>`, or `k<n>` for constants of the query itself.
+
+    A clock has one row, a moment: `clock` is what `now()` means, `w<topic id>` the watermark of a stream.
 
     A view that is recomputed is fed by the leaf `q<n>`, its query's whole result.
 

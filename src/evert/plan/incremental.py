@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from evert.delta.accumulate import Function
 from evert.delta.aggregate import Aggregate as AggregateKernel
+from evert.delta.passing import Coming, Leaving, Passing
 from evert.delta.session import Session
 from evert.plan import bykey, joins
 from evert.plan.aggregates import describe, split
@@ -34,6 +35,7 @@ from evert.plan.tree import (
     Sessions,
     Shape,
     Term,
+    Timed,
     Top,
     Union,
 )
@@ -50,6 +52,7 @@ class Relation:
     leaf: Leaf
     key: tuple[str, ...]
     append_only: bool
+    has_event_time: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,8 @@ class Incremental:
                 step = Each(shape.rows, shape.fields, shape.outer, shape.made)
                 made = ", ".join(column.name for column in shape.made)
                 return self.flow(shape.child).step(step, shape.columns, (), f"explode into {made}")
+            case Timed():
+                return self._timed(shape)
             case Union():
                 return self._union(shape)
             case Expand():
@@ -156,6 +161,23 @@ class Incremental:
             return ()
         sources = [self.catalyst.attribute_id(term) for term in terms]
         return through_project(keys, [(c.id, s) for c, s in zip(columns, sources, strict=True)])
+
+    def _timed(self, shape: Timed) -> Flow:
+        child, clock = self.flow(shape.child), self.flow(shape.clock)
+        port, columns, (value,) = self.side(child, [shape.value])
+        ports = [port, Port(clock.pipes, (shape.moment,))]
+        kinds = arrow_schema(port.kinds)
+        if shape.leaving:
+            operator: Passing = Leaving(kinds, value, shape.open, shape.shift)
+        else:
+            operator = Coming(kinds, value, shape.open, shape.shift, shape.final)
+        spec = [shape.leaving, value, shape.open, shape.final]
+        append_only = shape.final or (child.append_only and not shape.leaving)
+        node = self.nodes.add("time", operator, ports, shape.text, spec, append_only=append_only)
+        terms = tuple(column.term for column in shape.columns)
+        pipe = Pipe(node, columns).then(Select(shape.columns, terms))
+        drawing = Drawing(shape.text, (child.drawing,), node)
+        return Flow((pipe,), shape.columns, child.keys, append_only, drawing)
 
     def _union(self, shape: Union) -> Flow:
         flows = [self.flow(child) for child in shape.children]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,7 +11,10 @@ import pyarrow as pa
 
 from evert.delta.output import Output
 from evert.errors import BadQuery, BadSchema
+from evert.plan import clocks
 from evert.plan.catalyst import Catalyst
+from evert.plan.clocks import CLOCK_SCHEMA
+from evert.plan.closing import MARK, Closing, Emit, closed
 from evert.plan.explain import Drawing
 from evert.plan.fingerprints import FORMAT, digest, plan_text
 from evert.plan.graph import Leaf, LeafKind, Node, Plan
@@ -18,7 +22,7 @@ from evert.plan.incremental import Flow, Incremental, Relation
 from evert.plan.nodes import Nodes, Port, leaf_digest
 from evert.plan.reading import Reader
 from evert.plan.refuse import check, check_text, spark_words
-from evert.plan.tree import Recompute
+from evert.plan.tree import Read, Recompute, Shape, Timed
 from evert.plan.types import ddl, kind_of, kinds_in, named_schema
 from evert.schema.schema import check_names
 from evert.schema.types import Column
@@ -53,14 +57,24 @@ class Planner:
         self._placeholders: dict[int, str] = {}
         self._shown: dict[str, tuple[Any, ...]] = {}
         """What each name stands for, in lower case."""
+        self._current: dict[str, str] = {}
+        """The relation that each name is shown as now."""
 
     def register(
-        self, name: str, kind: LeafKind, schema: pa.Schema, id: str, key: tuple[str, ...], append_only: bool
+        self,
+        name: str,
+        kind: LeafKind,
+        schema: pa.Schema,
+        id: str,
+        key: tuple[str, ...],
+        append_only: bool,
+        *,
+        has_event_time: bool = False,
     ) -> None:
         """Let queries name a relation; a second one of the same name takes its place."""
-        meaning = (id, kind, name, schema, key, append_only)
+        meaning = (id, kind, name, schema, key, append_only, has_event_time)
         if self._shown.get(name.lower()) != meaning:
-            self._show(id, Relation(Leaf(id, kind, name, schema), key, append_only))
+            self._show(id, Relation(Leaf(id, kind, name, schema), key, append_only, has_event_time))
             self._shown[name.lower()] = meaning
 
     def _show(self, id: str, relation: Relation) -> None:
@@ -69,6 +83,7 @@ class Planner:
         placeholder = self.catalyst.placeholder(relation.leaf.name, ddl(schema.names, kinds_in(schema)))
         self._relations[id] = relation
         self._placeholders[placeholder] = id
+        self._current[relation.leaf.name.lower()] = id
 
     def forget(self, name: str) -> None:
         """Queries can no longer name this relation."""
@@ -76,6 +91,7 @@ class Planner:
         self._relations = {id: one for id, one in self._relations.items() if id not in gone}
         self._placeholders = {one: id for one, id in self._placeholders.items() if id not in gone}
         self._shown.pop(name.lower(), None)
+        self._current.pop(name.lower(), None)
         self.catalyst.forget(name)
 
     def plan(
@@ -84,15 +100,17 @@ class Planner:
         *,
         key: Sequence[str] | None = None,
         refresh: Literal["auto", "strict", "full"] = "auto",
+        emit: Emit = "changes",
     ) -> Plan:
         """How the view of this query is kept; raises BadQuery, UnknownRelation or BadSchema if it cannot be.
 
         With `refresh="strict"` it is refused if a node of it would read all its input again for a change, and
-        with `"full"` it is recomputed whatever it is.
+        with `"full"` it is recomputed whatever it is. With `emit="close"` it shows windows once they are closed,
+        with `"late"` what came too late for them.
         """
         # Expressions read settings when they are made, and PySpark leaves whatever session it used last active.
         with self.catalyst.active():
-            plan = self._plan(query, key, full=refresh == "full")
+            plan = self._plan(query, key, emit, full=refresh == "full")
         if refresh == "strict" and (reason := plan.reads_all_again):
             raise BadQuery(
                 f"the view is to be kept incrementally, and it would be recomputed: {reason}",
@@ -101,15 +119,27 @@ class Planner:
         return plan
 
     def _plan(
-        self, query: str | Callable[[SparkSession], DataFrame], key: Sequence[str] | None, *, full: bool
+        self,
+        query: str | Callable[[SparkSession], DataFrame],
+        key: Sequence[str] | None,
+        emit: Emit,
+        *,
+        full: bool,
     ) -> Plan:
         if isinstance(query, str):
             check_text(query)
-        analysed = self._analysed(query)
+        analysed = self._analysed(query, emit)
+        closing = None
+        if emit != "changes":
+            streams = {one.leaf.name for one in self._relations.values() if one.has_event_time}
+            analysed, closing = closed(self.catalyst, analysed, streams, emit)
+        if clocks.asks_time(self.catalyst, analysed):
+            self.register(clocks.CLOCK, "clock", clocks.CLOCK_SCHEMA, clocks.CLOCK_ID, (), append_only=False)
+            analysed = clocks.with_clock(self.catalyst, analysed)
         found = check(self.catalyst, analysed, self._placeholders)
         reads = tuple(self._relations[self._placeholders[one]].leaf for one in found)
         columns = self._columns(analysed)
-        view = _View(query, analysed, reads, columns, _places(key, columns))
+        view = _View(query, analysed, reads, columns, _places(key, columns), closing)
         if full:
             return self._recomputed(view, "REFRESH POLICY FULL")
         try:
@@ -119,9 +149,29 @@ class Planner:
         except Catalyst.failures() as error:
             return self._recomputed(view, f"a plan that Evert cannot read ({type(error).__name__})")
 
-    def _analysed(self, query: str | Callable[[SparkSession], DataFrame]) -> Any:
-        """The query's plan. Topics show when a row came in only to queries that name that column."""
-        names = [relation.leaf.name for relation in self._relations.values()]
+    def _analysed(self, query: str | Callable[[SparkSession], DataFrame], emit: Emit) -> Any:
+        """The query's plan. Topics show when a row came in only to queries that name that column, and watermarks
+        only to those that wait for them."""
+        if emit == "changes":
+            return self._with_times(query)
+        with self._showing(MARK, lambda relation: relation.has_event_time):
+            return self._with_times(query)
+
+    @contextmanager
+    def _showing(self, field: pa.Field, chosen: Callable[[Relation], bool]) -> Iterator[None]:
+        """Show relations with one more column."""
+        shown = {id: self._relations[id] for id in self._current.values() if chosen(self._relations[id])}
+        for id, relation in shown.items():
+            leaf = replace(relation.leaf, schema=relation.leaf.schema.append(field))
+            self._show(f"{id} with {field.name}", replace(relation, leaf=leaf))
+        try:
+            yield
+        finally:
+            for id, relation in shown.items():
+                self._show(id, relation)
+
+    def _with_times(self, query: str | Callable[[SparkSession], DataFrame]) -> Any:
+        names = [one.leaf.name for one in self._relations.values() if one.leaf.kind != "clock"]
         try:
             with spark_words(names):
                 return self.catalyst.analysed(run(query, self.catalyst.session))
@@ -129,17 +179,8 @@ class Planner:
             named = not isinstance(query, str) or STAMP.name in query.lower()
             if not named or "UNRESOLVED" not in str(error.details.get("condition")):
                 raise
-        topics = [one for one in self._relations.values() if one.leaf.kind in ("stream", "table")]
-        plain = {one.leaf.id: self._relations[one.leaf.id] for one in topics}
-        for id, relation in plain.items():
-            leaf = replace(relation.leaf, schema=relation.leaf.schema.append(STAMP))
-            self._show(f"{id} with its times", replace(relation, leaf=leaf))
-        try:
-            with spark_words(names):
-                return self.catalyst.analysed(run(query, self.catalyst.session))
-        finally:
-            for id, relation in plain.items():
-                self._show(id, relation)
+        with self._showing(STAMP, lambda one: one.leaf.kind in ("stream", "table")), spark_words(names):
+            return self.catalyst.analysed(run(query, self.catalyst.session))
 
     def _columns(self, analysed: Any) -> pa.Schema:
         attributes = self.catalyst.items(analysed.output())
@@ -164,6 +205,8 @@ class Planner:
         if catalyst.refers_outside(optimised):
             raise Recompute("a subquery that Spark left where it was")
         shape = Reader(catalyst, self._placeholders, optimised).read()
+        if view.closing is not None:
+            shape = self._closed(shape, view.closing)
         nodes = Nodes(catalyst, self._settings)
         flow = Incremental(catalyst, nodes, self._relations).flow(shape)
         key = _derived(flow) if view.key is None else view.key
@@ -175,7 +218,33 @@ class Planner:
         )
         return view.plan(nodes.read(), tuple(nodes.nodes.values()), flow.drawing, key)
 
+    def _closed(self, shape: Shape, closing: Closing) -> Shape:
+        """The rows whose windows are closed by the watermarks of all their streams."""
+        end = closing.end(self.catalyst, [column.term for column in shape.columns])
+        streams = {one.leaf.name: one.leaf for one in self._relations.values() if one.has_event_time}
+        for place, name in enumerate(closing.streams, 1):
+            leaf = Leaf(f"w{streams[name].id[1:]}", "clock", f"{name}.watermark", CLOCK_SCHEMA)
+            self._relations[leaf.id] = Relation(leaf, (), append_only=False)
+            mark = self.catalyst.fresh_column("watermark", kinds_in(leaf.schema)[0])
+            shape = Timed(
+                shape.columns,
+                shape,
+                end,
+                Read((mark,), leaf.id),
+                mark.term,
+                leaving=False,
+                open=closing.sessions,
+                shift=None,
+                text=f"windows closed by the watermark of {name}",
+                final=place == len(closing.streams),
+            )
+        return shape
+
     def _recomputed(self, view: _View, reason: str) -> Plan:
+        if view.closing is not None:
+            raise BadQuery(f"EMIT ON WINDOW CLOSE is not possible here: {reason}")
+        if any(leaf.kind == "clock" for leaf in view.reads):
+            raise BadQuery(f"a view with now() cannot be recomputed, and it would be: {reason}")
         operator = Output(view.columns, view.key, view.key is not None, True)
         meaning = [
             view.query if isinstance(view.query, str) else plan_text(view.analysed),
@@ -198,6 +267,7 @@ class _View:
     reads: tuple[Leaf, ...]
     columns: pa.Schema
     key: tuple[int, ...] | None
+    closing: Closing | None = None
 
     def plan(
         self,

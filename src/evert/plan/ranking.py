@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evert.plan.reading import Reader
 
 LIMITS = ("GlobalLimit", "LocalLimit", "Offset")
-_TURNED = {
+TURNED = {
     "EqualTo": "EqualTo",
     "GreaterThan": "LessThan",
     "GreaterThanOrEqual": "LessThanOrEqual",
@@ -182,11 +182,11 @@ def _words(order: Sequence[Order]) -> str:
 def _bounds(term: Term, rank: Column) -> tuple[int, int | None] | None:
     """The least and greatest rank that a comparison lets through."""
     name = name_of(term)
-    if name not in _TURNED:
+    if name not in TURNED:
         return None
     one, two = term.left(), term.right()
     if name_of(one) == "Literal":
-        one, two, name = two, one, _TURNED[name]
+        one, two, name = two, one, TURNED[name]
     if name_of(one) != "AttributeReference" or one.exprId().id() != rank.id or name_of(two) != "Literal":
         return None
     number = two.value()

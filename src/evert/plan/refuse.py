@@ -124,7 +124,7 @@ def _check_class(one: dict[str, Any]) -> None:
     if name in _CLOCKS:
         raise BadQuery(
             f"{_CLOCKS[name]} changes without any change of the log, so the view would never be up to date",
-            hint="compare with a column of the topic, or filter by time when reading the view",
+            hint="compare a column of the topic with now() in WHERE, or filter by time when reading the view",
         )
     if name in _SESSION:
         raise BadQuery(f"{_SESSION[name]} depends on the session that computes the view")

@@ -67,6 +67,7 @@ class CreateView(Statement):
     group: str | None = None
     history: str | None = None
     refresh: str | None = None
+    emit: str | None = None
     replace: bool = False
     hold: bool = False
     if_not_exists: bool = False
@@ -198,22 +199,23 @@ def _create_topic(words: Parser, line: int, kind: Literal["stream", "table"]) ->
         )
     if kind == "stream" and words.take("KEY"):
         key = words.names("a column of the key")
-    if words.is_next("EVENT", "TIME"):
-        _refuse_event_time(words)
-    options = words.options() if words.take("WITH") else {}
+    options: dict[str, Value] = _event_time(words)
+    if words.take("WITH"):
+        options |= words.options()
     return CreateTopic(
         line=line, kind=kind, name=name, schema=schema, key=key, options=options, if_not_exists=if_not_exists
     )
 
 
-def _refuse_event_time(words: Parser) -> None:
-    first = words.peek()
-    words.take("EVENT", "TIME")
-    words.name("column")
+def _event_time(words: Parser) -> dict[str, Value]:
+    """`EVENT TIME column [LATENESS INTERVAL …]`."""
+    if not words.take("EVENT", "TIME"):
+        return {}
+    found: dict[str, Value] = {"event_time": words.name("column")}
     if words.take("LATENESS"):
         words.need("INTERVAL")
-        words.interval()
-    raise words.failed("EVENT TIME and LATENESS come in a later version", at=first, hint="leave them out")
+        found["lateness"] = words.interval()
+    return found
 
 
 def _create_view(words: Parser, line: int, replace: bool) -> CreateView:
@@ -226,6 +228,7 @@ def _create_view(words: Parser, line: int, replace: bool) -> CreateView:
     group: str | None = None
     history: str | None = None
     refresh: str | None = None
+    emit: str | None = None
     hold = False
     while not words.take("AS"):
         if key is None and words.take("KEY"):
@@ -245,10 +248,16 @@ def _create_view(words: Parser, line: int, replace: bool) -> CreateView:
                     hint="write CREATE OR REPLACE MATERIALIZED VIEW, or leave HOLD out",
                 )
             hold = words.take("HOLD")
-        elif words.is_next("EMIT"):
-            raise words.failed("EMIT comes in a later version", hint="leave it out")
+        elif emit is None and words.take("EMIT"):
+            emit = _emit(words)
         else:
-            missing = {"KEY": key, "GROUP": group, "HISTORY": history, "REFRESH POLICY": refresh}
+            missing = {
+                "KEY": key,
+                "GROUP": group,
+                "HISTORY": history,
+                "REFRESH POLICY": refresh,
+                "EMIT": emit,
+            }
             choices = [word for word, given in missing.items() if given is None]
             choices += ["HOLD"] if replace and not hold else []
             raise words.unexpected(
@@ -263,6 +272,7 @@ def _create_view(words: Parser, line: int, replace: bool) -> CreateView:
         group=group,
         history=history,
         refresh=refresh,
+        emit=emit,
         replace=replace,
         hold=hold,
         if_not_exists=if_not_exists,
@@ -274,6 +284,13 @@ def _policy(words: Parser) -> str:
         if words.take(*spelled):
             return policy
     raise words.unexpected("AUTO, INCREMENTAL STRICT or FULL", choices=("AUTO", "INCREMENTAL STRICT", "FULL"))
+
+
+def _emit(words: Parser) -> str:
+    for emit, spelled in (("changes", ("CHANGES",)), ("close", ("ON", "WINDOW", "CLOSE"))):
+        if words.take(*spelled):
+            return emit
+    raise words.unexpected("CHANGES or ON WINDOW CLOSE", choices=("CHANGES", "ON WINDOW CLOSE"))
 
 
 def _query(words: Parser) -> Query:

@@ -52,6 +52,26 @@ class Filter(Shape):
 
 
 @dataclass(frozen=True)
+class Timed(Shape):
+    """Rows by how a value of theirs compares with a moment, a term over the one row of `clock`.
+
+    They are shown until the moment reaches the value (`leaving`), or from then on. With `open` a value that equals
+    the moment is not reached yet. `shift` is how far the moment is ahead of the clock, if that is always the same.
+    """
+
+    child: Shape
+    value: Term
+    clock: Shape
+    moment: Term
+    leaving: bool
+    open: bool
+    shift: int | None
+    text: str
+    final: bool = False
+    """What has come stays as it is."""
+
+
+@dataclass(frozen=True)
 class Union(Shape):
     children: tuple[Shape, ...]
 

@@ -39,7 +39,7 @@ from evert.schema.types import (
 
 __all__ = ["RESERVED", "Column", "Schema", "check_evolution", "check_names", "upgrade"]
 
-RESERVED = frozenset({"_position", "_partition", "_offset", "_ingested_at", "_deleted"})
+RESERVED = frozenset({"_position", "_partition", "_offset", "_ingested_at", "_deleted", "_watermark"})
 """The system columns of every topic."""
 
 _MAX_NAME = 255

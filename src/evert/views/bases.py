@@ -20,10 +20,11 @@ import pyarrow.parquet as pq
 from evert.catalog import Catalog, Transaction
 from evert.disk import disk_errors
 from evert.errors import Corrupt
-from evert.log import holds, retention
+from evert.log import holds, retention, watermarks
 from evert.log.embedded import EmbeddedLog
 from evert.log.files import Files, sync
-from evert.log.topic import INGESTED_AT, Topic
+from evert.log.topic import INGESTED_AT, POSITION, UTC_MICROSECONDS, WATERMARK, Topic
+from evert.log.watermarks import History
 from evert.trace import WEIGHT, consolidate
 from evert.views import definition as definitions
 
@@ -61,10 +62,11 @@ def _fold(catalog: Catalog, log: EmbeddedLog, topic: Topic) -> bool:
         after = min(hold.upto for hold in held)
         upto = min([target, *(hold.seen for hold in held if _runs(tx, hold.holder))])
         columns = _used(tx, topic, [hold.holder for hold in held])
+        marks = watermarks.history(tx, topic.id, after, upto) if WATERMARK in columns else None
     if upto <= after:
         return False
     file = log.files.announce(ROOM)
-    rows = _gathered(log, topic, columns, after, upto)
+    rows = _gathered(log, topic, columns, after, upto, marks)
     size, checksum = _write(log.files, file, rows)
 
     def work(tx: Transaction) -> None:
@@ -115,16 +117,21 @@ def read(files: Files, base: Base, columns: pa.Schema) -> pa.Table:
     return pa.table([*arrays, found.column(WEIGHT)], names=[*columns.names, WEIGHT])
 
 
-def _gathered(log: EmbeddedLog, topic: Topic, columns: Sequence[str], after: int, upto: int) -> pa.Table:
+def _gathered(
+    log: EmbeddedLog, topic: Topic, columns: Sequence[str], after: int, upto: int, marks: History | None
+) -> pa.Table:
     """The events of a range as a multiset, batch by batch."""
     names = [f"c{i}" for i in range(len(columns))]
-    readable = topic.readable(None)
+    readable = topic.readable(None).append(pa.field(WATERMARK, UTC_MICROSECONDS))
     kinds = [readable.field(name).type for name in columns]
-    users = [name for name in columns if name != INGESTED_AT]
+    users = [name for name in columns if name not in (INGESTED_AT, WATERMARK)]
     schema = pa.schema([*zip(names, kinds, strict=True), (WEIGHT, pa.int64())])
     held: list[pa.Table] = [schema.empty_table()]
     for batch in log.read([topic.name], after=after, upto=upto, columns=users):
-        rows = pa.Table.from_batches([batch.rows]).select(list(columns)).rename_columns(names)
+        rows = pa.Table.from_batches([batch.rows])
+        if marks is not None:
+            rows = rows.append_column(WATERMARK, marks.before(rows.column(POSITION).to_numpy()))
+        rows = rows.select(list(columns)).rename_columns(names)
         weights = pa.repeat(pa.scalar(1, pa.int64()), batch.rows.num_rows)
         held.append(rows.append_column(WEIGHT, weights).cast(schema))
         if sum(table.num_rows for table in held[1:]) > max(1_000_000, held[0].num_rows):
@@ -155,4 +162,4 @@ def _used(tx: Transaction, topic: Topic, views: Sequence[int]) -> list[str]:
         for read in found.reads if found is not None else ():
             if read.kind != "view" and read.id == topic.id:
                 used |= set(topic.schema.names if read.columns is None else read.columns)
-    return [name for name in (*topic.schema.names, INGESTED_AT) if name in used]
+    return [name for name in (*topic.schema.names, INGESTED_AT, WATERMARK) if name in used]

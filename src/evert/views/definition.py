@@ -23,7 +23,18 @@ from evert.log.files import let_go
 from evert.log.names import check_name, folded
 from evert.log.topic import Topic
 from evert.views import earlier, states
-from evert.views.record import COLUMNS, NOWHERE, Definition, Kind, Options, Read, RefreshPolicy, State, parsed
+from evert.views.record import (
+    COLUMNS,
+    NOWHERE,
+    Definition,
+    Emit,
+    Kind,
+    Options,
+    Read,
+    RefreshPolicy,
+    State,
+    parsed,
+)
 
 DEFAULT_GROUP = "default"
 DEFAULT_HISTORY: Duration = "7 days"
@@ -40,6 +51,7 @@ def create(
     history: Duration | None = DEFAULT_HISTORY,
     interval: Duration | None = None,
     refresh: RefreshPolicy = "auto",
+    emit: Emit = "changes",
     replace: bool = False,
     hold: bool = False,
 ) -> Definition:
@@ -47,7 +59,7 @@ def create(
     if hold and not replace:
         raise BadOption("only a replacement can be held", hint="say replace=True too")
     name = check_name(name, "view")
-    options = _options(key, group, history, interval, refresh)
+    options = _options(key, group, history, interval, refresh, emit)
     return put(tx, name, kind, query, options, replace=replace, hold=hold)
 
 
@@ -426,16 +438,20 @@ def _options(
     history: Duration | None,
     interval: Duration | None,
     refresh: RefreshPolicy,
+    emit: Emit,
 ) -> Options:
     columns = (key,) if isinstance(key, str) else None if key is None else tuple(key)
     if columns is not None and (not columns or any(not isinstance(name, str) for name in columns)):
         raise BadOption(f"key names one or more columns, not {key!r}", hint='key="id" or key=("shop", "id")')
     if refresh not in get_args(RefreshPolicy):
         raise BadOption(f"there is no refresh policy {refresh!r}", hint='"auto", "strict" or "full"')
+    if emit not in get_args(Emit):
+        raise BadOption(f"a view cannot emit {emit!r}", hint='"changes" or "close"')
     return Options(
         history=None if history is None else microseconds(history),
         interval=None if interval is None else microseconds(interval),
         key=columns,
         group=None if group is None else check_name(group, "group"),
         refresh=refresh,
+        emit=emit,
     )

@@ -11,6 +11,8 @@ import pyarrow as pa
 
 Kind = Literal["sql", "function"]
 RefreshPolicy = Literal["auto", "strict", "full"]
+Emit = Literal["changes", "close", "late"]
+"""What a view shows: every change; windows once they are closed; what came too late for those."""
 State = Literal["building", "resuming", "live", "stopped", "absent"]
 
 NOWHERE = -1
@@ -32,6 +34,7 @@ class Options:
     group: str | None = None
     """The group that was asked for."""
     refresh: RefreshPolicy = "auto"
+    emit: Emit = "changes"
     since: int = NOWHERE
     """The position at which the view joined its group the last time: from then on their frontiers are its own."""
     begins: int = NOWHERE

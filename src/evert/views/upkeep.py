@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evert.catalog import Catalog, Transaction
 from evert.errors import Expired
+from evert.log import ticks
 from evert.log.embedded import EmbeddedLog
 from evert.views import bases, changes, definition
 from evert.views.definition import Definition
@@ -38,3 +39,4 @@ def _expire(tx: Transaction, views: list[Definition]) -> None:
         'DELETE FROM epochs WHERE at < ? AND id NOT IN (SELECT max(id) FROM epochs GROUP BY "group")',
         tx.now - EPOCHS_KEPT,
     )
+    ticks.prune(tx, min([view.position for view in definition.all(tx)], default=0))
