@@ -146,7 +146,7 @@ class Run:
         if self.mode.reopen:
             self.db.close()
             self.db = self._open()
-        self.target = self.db.refresh(timeout=120, on_epoch=lambda epoch: self.epochs.append(epoch))
+        self.target = self.db.refresh(timeout=600, on_epoch=lambda epoch: self.epochs.append(epoch))
         if self.failure is not None:
             raise self.failure
 
@@ -212,7 +212,7 @@ class Run:
         """An epoch on the way may have met data that have been mended since: the next try must go well."""
         over = time.monotonic() + WAIT
         while any(self.db.views[name].state != "live" for name in names) and time.monotonic() < over:
-            self.db.refresh(timeout=120)
+            self.db.refresh(timeout=600)
             if not self.mode.running:
                 return
             time.sleep(0.1)

@@ -140,6 +140,8 @@ def _closed(db: Database, catalyst: Catalyst, view: Definition, plan: Plan, anal
     made, closing = closed(catalyst, analysed, streams, view.options.emit)
     if closing is None:
         return made
+    # Spark would push a condition on a session's end below what merges sessions, where it means another one.
+    made = catalyst.analysed(catalyst.stage(catalyst.frame(made)))
     end = closing.end(catalyst, catalyst.items(made.output()))
     for name in closing.streams:
         with db.catalog.read() as tx:

@@ -206,7 +206,7 @@ class Planner:
             raise Recompute("a subquery that Spark left where it was")
         shape = Reader(catalyst, self._placeholders, optimised).read()
         if view.closing is not None:
-            shape = self._closed(shape, view.closing)
+            shape = self._closed(shape, view)
         nodes = Nodes(catalyst, self._settings)
         flow = Incremental(catalyst, nodes, self._relations).flow(shape)
         key = _derived(flow) if view.key is None else view.key
@@ -218,8 +218,16 @@ class Planner:
         )
         return view.plan(nodes.read(), tuple(nodes.nodes.values()), flow.drawing, key)
 
-    def _closed(self, shape: Shape, closing: Closing) -> Shape:
+    def _closed(self, shape: Shape, view: _View) -> Shape:
         """The rows whose windows are closed by the watermarks of all their streams."""
+        closing = view.closing
+        assert closing is not None
+        for leaf in view.reads:
+            if leaf.kind != "stream" or not self._relations[leaf.id].append_only:
+                raise BadQuery(
+                    f"EMIT ON WINDOW CLOSE is final, and rows of {leaf.name} may change later",
+                    hint="join it with the closed windows, in a view that reads this one",
+                )
         end = closing.end(self.catalyst, [column.term for column in shape.columns])
         streams = {one.leaf.name: one.leaf for one in self._relations.values() if one.has_event_time}
         for place, name in enumerate(closing.streams, 1):

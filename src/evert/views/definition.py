@@ -21,7 +21,7 @@ from evert.errors import BadOption, Refused, TopicExists, UnknownView, ViewExist
 from evert.log import holds
 from evert.log.files import let_go
 from evert.log.names import check_name, folded
-from evert.log.topic import Topic
+from evert.log.topic import LATE, Topic
 from evert.views import earlier, states
 from evert.views.record import (
     COLUMNS,
@@ -347,6 +347,8 @@ def drop(tx: Transaction, name: str) -> Definition:
         _remove(tx, other)
     _remove(tx, view)
     earlier.forget(tx, view.name)
+    if view.options.emit == "close":
+        drop(tx, view.name + LATE)
     return view
 
 
