@@ -566,9 +566,64 @@ auction) group by r;
 select a.id, ntile(2) over (partition by p.state order by a.id) as t from auction a join person p on p.id =
 a.seller;
 
--- window of a range: rows swap, per key
+-- window of a range: near swap
 select auction, price, count(*) over (partition by auction order by at range between interval 5 seconds
 preceding and current row) as n from bid;
+
+-- window of a range around: near swap
+select auction, price, at, sum(price) over w as s, min(channel) over w as a, max(amount) over w as b, stddev(score)
+over w as d from bid window w as (partition by auction order by at range between interval 3 seconds preceding and
+interval 4 seconds following);
+
+-- window of a range of numbers: upsert near swap
+select id, seller, reserve, avg(reserve) over (partition by seller order by reserve desc range between 5 preceding and
+2 preceding) as a, count(*) over (partition by seller order by reserve range between current row and 3 following) as n
+from auction;
+
+-- window of a range of dates: near swap
+select price, d, count(*) over (order by d range between 2 preceding and 2 following) as n from (select price,
+date_add(date(at), cast(price as int)) as d from bid);
+
+-- window of a range without a zone: upsert join near swap
+select a.id, b.at, sum(b.price) over (partition by a.category, a.id order by cast(b.at as timestamp_ntz) range between
+current row and interval 1 day following) as s from bid b join auction a on a.id = b.auction;
+
+-- window of long days: near swap
+select bidder, at, count(*) over (partition by bidder order by at nulls last range between interval 30 hours preceding
+and interval 1 hour preceding) as n from bid;
+
+-- window of peers: near swap
+select channel, price, count(*) over (partition by channel order by price range between current row and current row)
+as n from bid;
+
+-- windows of ranges in each other: near swap
+select auction, at, sum(n) over (partition by auction order by at range between interval 2 seconds preceding and
+current row) as s from (select auction, at, count(*) over (partition by auction order by at range between interval 3
+seconds preceding and interval 1 second following) as n from bid);
+
+-- window of a range by a float: near swap
+select score, at, min(price) over w as a, count(bidder) over w as b, any_value(score) over w as c from bid window w as
+(partition by score order by at desc range between interval 5 seconds preceding and interval 1 second following);
+
+-- window of a range of days: near swap
+select price, d, sum(price) over (partition by price % 2 order by d desc range between interval 3 days preceding and
+interval 1 day following) as n from (select price, date_add(date(at), cast(price as int)) as d from bid);
+
+-- window of a range beside one of all: upsert near swap rows swap, per key
+select id, sum(reserve) over (partition by category order by id range between 1 preceding and current row) as s,
+count(*) over (partition by category) as n from auction;
+
+-- window of months: rows swap, per key
+select auction, price, count(*) over (partition by auction order by at range between interval 1 month preceding and
+current row) as n from bid;
+
+-- window of a range of fractions: rows swap rows swap, per key
+select auction, price, count(*) over (partition by auction order by score range between 1 preceding and 1 following)
+as n, sum(price) over (partition by auction order by amount range between 1 preceding and current row) as s from bid;
+
+-- window of a range that began long ago: upsert rows swap, per key
+select id, sum(reserve) over (partition by category order by id range between unbounded preceding and 1 following)
+as s from auction;
 
 -- windows with nth values: upsert rows swap, per key
 select id, first_value(id) over w as a, last_value(id) ignore nulls over w as b, nth_value(id, 2) over w as

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import pyarrow as pa
 
-from evert.trace.arrays import decoded
+from evert.trace.arrays import decoded, take
 from evert.trace.consolidate import WEIGHT
 
 if TYPE_CHECKING:
@@ -96,6 +96,19 @@ def weighted(arrays: Sequence[pa.Array], weights: np.ndarray) -> pa.Table:
     """A delta of these columns, in the order of their numbers."""
     names = names_of(range(len(arrays)))
     return pa.table([*arrays, pa.array(weights, pa.int64())], names=[*names, WEIGHT])
+
+
+def one_by_one(columns: Sequence[pa.Array], places: np.ndarray, times: np.ndarray) -> Iterator[pa.Table]:
+    """The rows at these places, each so many times, with the weight 1, in pieces."""
+    if times.sum(dtype=np.float64) >= 2.0**63:
+        raise DataError("there are more rows under a key than can be counted")
+    ends = np.cumsum(times)
+    total = int(ends[-1]) if len(ends) else 0
+    step = rows_in(PIECE_BYTES, sum(column.nbytes for column in columns), len(columns[0]))
+    for start in range(0, total, step):
+        numbers = np.arange(start, min(start + step, total))
+        at = places[np.searchsorted(ends, numbers, "right")]
+        yield weighted([take(column, at) for column in columns], np.ones(len(at), np.int64))
 
 
 def pieces(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

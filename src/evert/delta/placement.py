@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from evert.delta.aggregate import Aggregate
 from evert.delta.join import Join
+from evert.delta.near import Near
 from evert.delta.operator import Operator
 from evert.delta.output import Output
 from evert.delta.semi import Semi
@@ -41,7 +42,7 @@ def placement(operator: Operator) -> Placement | None:
             return Placement((tuple(range(count)),), tuple(range(count)))
         case Swap(keys=key):
             return Placement((tuple(range(len(key))), key), key)
-        case Top(keys=key) | Touched(keys=key) | Upsert(key=key):
+        case Near(keys=key) | Top(keys=key) | Touched(keys=key) | Upsert(key=key):
             return Placement((key,), key)
         case Output():
             key = tuple(range(len(operator.columns))) if operator.key is None else operator.key

@@ -11,14 +11,12 @@ import pyarrow as pa
 
 from evert.delta.normal import normalised
 from evert.delta.operator import (
-    PIECE_BYTES,
     DataError,
     fitted,
     names_of,
     numbered,
+    one_by_one,
     pieces,
-    rows_in,
-    weighted,
     with_weight,
 )
 from evert.trace.arrays import arrays_of, take
@@ -119,12 +117,4 @@ class Touched:
         group[order] = np.cumsum(group[order])
         content = {f"c{at}": column for at, column in enumerate(columns) if at not in self.keys}
         order, _ = arranged(group, {"there": there, **content}, ())
-        times = weights_of(both)[order]
-        if times.sum(dtype=np.float64) >= 2.0**63:
-            raise DataError("there are more rows under a key than can be counted")
-        ends = np.cumsum(times)
-        step = rows_in(PIECE_BYTES, both.nbytes, both.num_rows)
-        for start in range(0, int(ends[-1]), step):
-            numbers = np.arange(start, min(start + step, int(ends[-1])))
-            at = order[np.searchsorted(ends, numbers, "right")]
-            yield weighted([take(array, at) for array in (*columns, there)], np.ones(len(at), np.int64))
+        yield from one_by_one([*columns, there], order, weights_of(both)[order])

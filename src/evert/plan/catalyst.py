@@ -74,6 +74,18 @@ class Catalyst(Expressions):
         self._plans: Any = Package(self._jvm.org.apache.spark.sql.catalyst.plans.logical)
         self._datasets = self._jvm.org.apache.spark.sql.classic.Dataset
 
+    @cached_property
+    def even_days(self) -> bool:
+        """Whether all days of the session's time zone have 24 hours."""
+        times = self.module(f"{CATALYST}.util.DateTimeUtils")
+        zone = times.getZoneId(str(self.session.conf.get("spark.sql.session.timeZone")))
+        return bool(zone.getRules().isFixedOffset())
+
+    @cached_property
+    def is_ansi(self) -> bool:
+        """Whether arithmetic that overflows fails, and does not wrap around."""
+        return self.session.conf.get("spark.sql.ansi.enabled") == "true"
+
     @classmethod
     def planning(cls, session: SparkSession) -> Catalyst:
         """A planner beside the session, with its settings and functions, whose tables are placeholders."""

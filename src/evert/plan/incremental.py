@@ -11,7 +11,7 @@ from evert.delta.accumulate import Function
 from evert.delta.aggregate import Aggregate as AggregateKernel
 from evert.delta.passing import Coming, Leaving, Passing
 from evert.delta.session import Session
-from evert.plan import bykey, joins
+from evert.plan import bykey, joins, sliding
 from evert.plan.aggregates import describe, split
 from evert.plan.catalyst import Catalyst
 from evert.plan.chains import Each, Pipe, Select, Step, Through, Where
@@ -34,6 +34,7 @@ from evert.plan.tree import (
     Recompute,
     Sessions,
     Shape,
+    Sliding,
     Term,
     Timed,
     Top,
@@ -117,6 +118,8 @@ class Incremental:
                 return bykey.top(self, shape)
             case PerKey():
                 return bykey.per_key(self, shape)
+            case Sliding():
+                return sliding.flow(self, shape)
             case Foreign():
                 return self._foreign(shape)
         raise Recompute(f"the operator {type(shape).__name__}")

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from evert.plan import sliding
 from evert.plan.expressions import name_of
 from evert.plan.fingerprints import plain_sql
-from evert.plan.tree import Column, Filter, Order, PerKey, Project, Recompute, Shape, Term, Top
+from evert.plan.tree import Column, Filter, Order, PerKey, Project, Recompute, Shape, Sliding, Term, Top
 from evert.plan.types import kind_of
 from evert.schema.types import Struct, has_floats
 
@@ -126,9 +127,15 @@ def window(reader: Reader, plan: Any) -> Shape:
     calls = [one for each in operators for one in reader.catalyst.items(each.windowExpressions())]
     by = f" by {', '.join(term.sql() for term in partition)}" if partition else ""
     text = f"window {', '.join(plain_sql(one.child().windowFunction()) for one in calls)}{by}"
-    keys, child = keyed(reader, partition, reader.read(plan.child()))
+    near = sliding.reach(reader.catalyst, operators)
+    terms = partition if near is None else [*partition, near.order]
+    keys, child = keyed(reader, terms, reader.read(plan.child()))
     given = (*columns, *(key for key in keys if key not in columns))
-    return reader.only(columns, PerKey(given, tuple(operators), keys, child, text))
+    if near is None:
+        return reader.only(columns, PerKey(given, tuple(operators), keys, child, text))
+    text += f", sliding by {plain_sql(near.order)}"
+    slides = Sliding(given, tuple(operators), keys[:-1], keys[-1], near.before, near.after, child, text)
+    return reader.only(columns, slides)
 
 
 def keyed(

@@ -156,6 +156,23 @@ class PerKey(Shape):
 
 
 @dataclass(frozen=True)
+class Sliding(Shape):
+    """Window operators of Spark's own, the lowest first, of which a row's results depend on the rows near it.
+
+    Near are those of the same keys whose value of `order` is less by at most `before` or greater by at most
+    `after`. Keys and order are columns of the child and among `columns`.
+    """
+
+    operators: tuple[Any, ...]
+    keys: tuple[Column, ...]
+    order: Column
+    before: int
+    after: int
+    child: Shape
+    text: str
+
+
+@dataclass(frozen=True)
 class Foreign(Shape):
     """The child's columns and others, which Spark itself must compute: it calls functions outside of the JVM."""
 

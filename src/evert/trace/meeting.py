@@ -1,4 +1,4 @@
-"""Where two sorted lists of hashes meet."""
+"""Where two sorted lists of hashes meet, and places in a row."""
 
 from __future__ import annotations
 
@@ -30,12 +30,25 @@ def meeting(
         return
     low = low[hits]
     counts = np.searchsorted(right, left[hits], "right") - low
+    for which, places in stretches(low, counts, most):
+        yield hits[which], places
+
+
+def stretches(
+    begins: np.ndarray, counts: np.ndarray, most: int = PAIRS
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """So many places from each begin on, and which begin each is of, at most so many at a time.
+
+    >>> [(a.tolist(), b.tolist()) for a, b in stretches(np.array([10, 3, 7]), np.array([2, 0, 3]), 4)]
+    [([0, 0, 2, 2], [10, 11, 7, 8]), ([2], [9])]
+    """
     ends = np.cumsum(counts)
-    for start in range(0, int(ends[-1]), most):
-        stop = min(start + most, int(ends[-1]))
+    total = int(ends[-1]) if len(ends) else 0
+    for start in range(0, total, most):
+        stop = min(start + most, total)
         first, last = np.searchsorted(ends, [start, stop - 1], "right")
         part = slice(first, last + 1)
         before = ends[part] - counts[part]
         taken = np.minimum(ends[part], stop) - np.maximum(before, start)
-        number = np.arange(start, stop) + np.repeat(low[part] - before, taken)
-        yield np.repeat(hits[part], taken), number
+        number = np.arange(start, stop) + np.repeat(begins[part] - before, taken)
+        yield np.repeat(np.arange(first, last + 1), taken), number
