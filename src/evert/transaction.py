@@ -57,8 +57,8 @@ class Transaction:
         self._add(found, flagged(found, keys_table(found.schema, keys, found.key, topic=found.name), True))
 
     def let_in(self, topic: str | object, rows: pa.Table) -> None:
-        """Rows of a stream that were set aside, as they are stored: they are not set aside again for being late, and
-        what was found out about their time when they came stays.
+        """Rows of a stream that were set aside, as they are stored: they are not set aside again for being late,
+        and what was found out about their time when they came stays.
         """
         found = self._topic(topic)
         self._accepted.add(found.id)

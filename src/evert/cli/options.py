@@ -75,10 +75,14 @@ _OPTIONS = (
         help="Events that are later than that: they correct the views, or are set aside in <topic>.late.",
     ),
     click.option("--source", metavar="COLUMN", help="The column that says who sent an event."),
-    click.option("--occurred", metavar="COLUMN", help="The column with the time of an event by its source's clock."),
+    click.option(
+        "--occurred", metavar="COLUMN", help="The column with an event's time, by its source's clock."
+    ),
     click.option("--sent", metavar="COLUMN", help="The column with the time it was sent, by the same clock."),
     click.option(
-        "--received", metavar="COLUMN", help="The column with the time it came; without it, the time of the append."
+        "--received",
+        metavar="COLUMN",
+        help="The column with the time it came; without it, the time of the append.",
     ),
     click.option("--min-delay", type=Length(), help="The most that the quickest messages of a source take."),
     click.option(

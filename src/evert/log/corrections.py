@@ -3,8 +3,8 @@
     device, occurred, sent ──┐
     received, or now ────────┴─> gaps ──> states of the clocks ──> corrected_time, clock_error
 
-The times are worked out before the rows are encoded, from what was committed by then and the rows themselves, and are
-stored with the rows. The commit brings the states on from where they are by then.
+The times are worked out before the rows are encoded, from what was committed by then and from the rows themselves,
+and are stored with the rows. The commit then brings the states on from where it finds them.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ import pyarrow.compute as pc
 
 from evert.catalog import Transaction
 from evert.log import clocks, envelope
+from evert.log.settings import Events, correct
 from evert.log.topic import CLOCK_ERROR, CORRECTED, Topic
 
 STEPS = 256
-"""A device's messages of one commit count as at most so many: the quickest of those that came about the same time."""
+"""A device's messages of one commit count as at most so many: of those that came one after another the quickest."""
 FURTHEST = 2.0**52
 """Times further from 1970 are no clock's, in microseconds: some 140 years."""
 
@@ -93,8 +94,10 @@ class Correction:
         for one in self._messages():
             after = envelope.observe(states[one.devices], one.times, one.gaps, delay)
             states[one.devices] = after
-            events = (values[one.rows] for values in (self._occurred, self._sent, self._received))
-            time[one.rows], error[one.rows] = envelope.correct(after, one.times, one.owner, *events, delay)
+            events = Events(
+                one.owner, self._occurred[one.rows], self._sent[one.rows], self._received[one.rows]
+            )
+            time[one.rows], error[one.rows] = correct(after, one.times, events, delay)
         return states, time, error
 
     def _messages(self) -> Iterator[Messages]:

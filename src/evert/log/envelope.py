@@ -7,8 +7,8 @@
         │ ·_·__·_·__·_·_·__     Gaps far below the line mean that the clock was set forward. Gaps that stay above
         │                       it, close to each other, mean that it was set back, and not that the net is slow.
 
-All states of a batch are one array, and every step is taken for all its devices at once. Times are microseconds since
-1970 as floats, which are exact for some centuries; drifts are microseconds a microsecond.
+All states of a batch are one array, and every step is taken for all its devices at once. Times are microseconds
+since 1970 as floats, which are exact for some centuries; drifts are microseconds a microsecond.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+
+from evert.log.drift import DRIFT, fitted
 
 LOW, RUN, PAST = 16, 8, 4
 """How many low gaps, gaps of a run above the line, and former settings of the clock are kept of a device."""
@@ -26,15 +28,11 @@ SLACK = 0.25 * SECOND
 """What is off by less is not called a jump."""
 SURE = 32
 """So many gaps above the line in a row mean a jump, however they are spread."""
-AT_ONCE = 60 * SECOND
-"""An event that its device sent within this time is taken to be of the same setting as its message."""
-DRIFT, LEAST_DRIFT, MOST_DRIFT = 100e-6, 2e-6, 1000e-6
-"""What the drift of an unknown clock may be, how well one can be known, and the most that is looked for."""
 
 Setting = np.dtype(
     [(name, "<f8") for name in ("first", "last", "shift", "below", "above", "drift", "drift_error")]
 )
-"""A clock between two jumps: the first and last message of it, and at the last one the shift, how far that may be from
+"""A clock between two jumps: its first and last message, and at the last one the shift, how far that may be from
 the truth, and the drift."""
 
 State = np.dtype(
@@ -55,8 +53,8 @@ State = np.dtype(
         ("past", Setting, PAST),
     ]
 )
-"""All that is kept of a device: the low gaps of the present setting and when their messages came, its drift, the run of
-gaps above the line, and the former settings, latest first. What is not there is infinite."""
+"""All that is kept of a device: the low gaps of the present setting and when their messages came, its drift, the
+run of gaps above the line, and the former settings, latest first. What is not there is infinite."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +86,9 @@ def observe(states: np.ndarray, times: np.ndarray, gaps: np.ndarray, delay: floa
     new = states["count"] == 0
     shift = line(states, times, delay)
     high, low = shift.value + shift.above, shift.value - shift.below
-    slack = np.maximum(high - low, SLACK)
     old = ~new & (times < states["first"])
-    ahead = ~new & ~old & (gaps < low - slack)
-    above = ~new & ~old & (gaps > high + slack)
+    ahead = ~new & ~old & (gaps < low - np.maximum(high - low, SLACK))
+    above = ~new & ~old & (gaps > high + np.maximum(2 * shift.above, SLACK))
     fits = ~(old | ahead | above)
     for which, change in ((ahead, _set_forward), (above, _stayed_above), (fits, _took)):
         if which.any():
@@ -103,8 +100,9 @@ def observe(states: np.ndarray, times: np.ndarray, gaps: np.ndarray, delay: floa
 def line(states: np.ndarray, times: np.ndarray, delay: float) -> Shift:
     """The shift that the line under the low gaps gives at a time of each device; NaN where there are none.
 
-    The quickest of the messages took at most `delay`, and a bit more, as the low gaps are not the least possible. How
-    much more, the distances between them tell, or while they are few nothing but their number.
+    The quickest of the messages took at most `delay`, and a bit more, as the low gaps are not the least possible.
+    How much more, the distances between them tell, or while they are few nothing but their number. What is further
+    away in time counts less, as the drift may be another.
     """
     with np.errstate(invalid="ignore"):
         away = times[:, None] - states["time"]
@@ -114,17 +112,14 @@ def line(states: np.ndarray, times: np.ndarray, delay: float) -> Shift:
     best = np.argmin(bound, axis=1)
     ordered = np.sort(bound, axis=1)
     least = ordered[:, 0]
+    spread = np.full(len(states), LONGEST)
     with np.errstate(invalid="ignore"):
-        few = np.fmin(np.where(states["count"] > 1, 20 * (ordered[:, 1] - least), 0), LONGEST)
-        spread = np.select(
-            [np.isfinite(ordered[:, 4]), np.isfinite(ordered[:, 2])],
-            [2.2 * (ordered[:, 4] - least), 5 * (ordered[:, 2] - least)],
-            few,
-        )
-    spread = np.fmin(spread, LONGEST)
+        for place, times_more in ((1, 20.0), (2, 5.0), (4, 2.2)):
+            there = np.isfinite(ordered[:, place])
+            spread = np.where(there, times_more * (ordered[:, place] - least), spread)
+    spread = np.where(states["count"] > 1, np.minimum(spread, LONGEST), 0.0)
     unknown = LONGEST * 0.5 ** np.maximum(states["count"] - 1, 0).astype(np.float64)
-    penalty = 2 * np.take_along_axis(spare, best[:, None], axis=1)[:, 0]
-    middle = (delay + spread + penalty) / 2
+    middle = (delay + spread) / 2 + spare[np.arange(len(states)), best]
     least = np.where(np.isfinite(least), least, np.nan)
     return Shift(least - middle, middle + np.maximum(unknown - spread, 0), middle)
 
@@ -135,68 +130,6 @@ def present(states: np.ndarray, times: np.ndarray, delay: float) -> Shift:
     newest = states["run_gap"][np.arange(len(states)), (states["run"] - 1) % RUN]
     high = np.where(states["run"] > 0, newest - shift.value, -np.inf)
     return Shift(shift.value, shift.below, np.maximum(shift.above, high))
-
-
-def correct(
-    states: np.ndarray,
-    times: np.ndarray,
-    which: np.ndarray,
-    occurred: np.ndarray,
-    sent: np.ndarray,
-    received: np.ndarray,
-    delay: float,
-) -> tuple[np.ndarray, np.ndarray]:
-    """When events really occurred, and how far that may be from the truth.
-
-    `times` is when the latest message of each device came, `which` the device of each event. An event that was sent
-    at once was so under the present setting. One that was kept for a while may be of any setting that had its time.
-    """
-    shift = present(states, times, delay)
-    off = shift.value[which] + occurred - times[which]
-    drift, drift_error = states["drift"][which], states["drift_error"][which]
-    value = occurred + shift.value[which] + drift * off
-    low = value - shift.below[which] - drift_error * np.abs(off)
-    high = value + shift.above[which] + drift_error * np.abs(off)
-    kept = sent - occurred
-    asked = (kept < 0) | (kept > AT_ONCE) | (received < states["first"][which])
-    asked &= states["jumps"][which] > 0
-    places = np.flatnonzero(asked)
-    if len(places):
-        value[places], low[places], high[places] = _of_any(
-            states[which[places]], occurred[places], value[places], low[places], high[places]
-        )
-    return value, np.maximum(value - low, high - value)
-
-
-def _of_any(
-    states: np.ndarray, occurred: np.ndarray, value: np.ndarray, low: np.ndarray, high: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Times of events whose setting is not certain: the latest that fits, with all that fit within the error."""
-    past = states["past"]
-    before = past["last"][:, 0]
-    fits = value >= before
-    found = np.where(fits, value, np.nan)
-    least, most = np.where(fits, low, np.inf), np.where(fits, high, -np.inf)
-    begun = states["first"]
-    for place in range(PAST):
-        one = past[:, place]
-        there = np.isfinite(one["first"])
-        off = occurred + one["shift"] - one["last"]
-        time = occurred + one["shift"] + one["drift"] * off
-        spare = one["drift_error"] * np.abs(off)
-        older = past["last"][:, place + 1] if place + 1 < PAST else np.full(len(states), np.inf)
-        older = np.where(np.isfinite(older), older, -np.inf)
-        fits = there & (time - one["below"] - spare <= begun) & (time + one["above"] + spare >= older)
-        found = np.where(fits & np.isnan(found), time, found)
-        least = np.where(fits, np.minimum(least, time - one["below"] - spare), least)
-        most = np.where(fits, np.maximum(most, time + one["above"] + spare), most)
-        begun = one["first"]
-    none = np.isnan(found)
-    return (
-        np.where(none, value, found),
-        np.where(none, low, least),
-        np.where(none, high, most),
-    )
 
 
 def _took(states: np.ndarray, times: np.ndarray, gaps: np.ndarray, delay: float) -> np.ndarray:
@@ -210,11 +143,12 @@ def _took(states: np.ndarray, times: np.ndarray, gaps: np.ndarray, delay: float)
 
 
 def _keep(states: np.ndarray, times: np.ndarray, gaps: np.ndarray) -> None:
-    """Add a gap. If there are too many, the lower of two neighbours stays, of those that are closest for their age."""
+    """Add a gap. If there are too many, of the two neighbours that are closest for their age the lower stays."""
     time = np.concatenate([states["time"], times[:, None]], axis=1)
     gap = np.concatenate([states["gap"], gaps[:, None]], axis=1)
     order = np.argsort(time, axis=1, kind="stable")
-    time, gap = np.take_along_axis(time, order, axis=1), np.take_along_axis(gap, order, axis=1)
+    rows = np.arange(len(states))
+    time, gap = time[rows[:, None], order], gap[rows[:, None], order]
     drop = np.full(len(states), LOW)
     full = np.flatnonzero(np.isfinite(time[:, -1]))
     if len(full):
@@ -222,8 +156,8 @@ def _keep(states: np.ndarray, times: np.ndarray, gaps: np.ndarray) -> None:
         age = there - at + SECOND
         pair = np.argmin(np.diff(at, axis=1) / age[:, :-1], axis=1)
         level = gap[full] + states["drift"][full, None] * (there - at)
-        rows = np.arange(len(full))
-        drop[full] = pair + (level[rows, pair] <= level[rows, pair + 1])
+        some = rows[: len(full)]
+        drop[full] = pair + (level[some, pair] <= level[some, pair + 1])
     stays = np.arange(LOW + 1) != drop[:, None]
     states["time"], states["gap"] = time[stays].reshape(-1, LOW), gap[stays].reshape(-1, LOW)
 
@@ -235,7 +169,7 @@ def _set_forward(states: np.ndarray, times: np.ndarray, gaps: np.ndarray, delay:
 
 
 def _stayed_above(states: np.ndarray, times: np.ndarray, gaps: np.ndarray, delay: float) -> np.ndarray:
-    """A gap above the line is one of a slow message, until there are so many that the clock must have been set back."""
+    """A gap above the line is that of a slow message, until so many are that the clock must have been set back."""
     rows = np.arange(len(states))
     place = states["run"] % RUN
     states["run_time"][rows, place], states["run_gap"][rows, place] = times, gaps
@@ -255,7 +189,8 @@ def _set_back(states: np.ndarray, delay: float) -> np.ndarray:
     times, gaps, count = (states[name].copy() for name in ("run_time", "run_gap", "run"))
     _begin(states, delay)
     order = np.argsort(times, axis=1)
-    times, gaps = np.take_along_axis(times, order, axis=1), np.take_along_axis(gaps, order, axis=1)
+    rows = np.arange(len(states))[:, None]
+    times, gaps = times[rows, order], gaps[rows, order]
     states["time"][:, :RUN], states["gap"][:, :RUN] = times, gaps
     states["count"], states["first"] = np.minimum(count, RUN), times[:, 0]
     states["last"] = np.where(np.isfinite(times), times, -np.inf).max(axis=1)
@@ -288,40 +223,6 @@ def _refit(states: np.ndarray) -> None:
     due = np.flatnonzero((known >= 5) & (new >= np.maximum(3, states["fitted"] // 4)))
     for start in range(0, len(due), 1000):
         some = due[start : start + 1000]
-        drift, error = _fit(states["time"][some], states["gap"][some], states["last"][some])
+        drift, error = fitted(states["time"][some], states["gap"][some], states["last"][some])
         states["drift"][some], states["drift_error"][some] = drift, error
         states["fitted"][some] = states["count"][some]
-
-
-_GRID = np.sinh(np.linspace(-6, 6, 61)) / np.sinh(6.0) * MOST_DRIFT
-
-
-def _fit(time: np.ndarray, gap: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The drift that brings the lower half of the gaps closest to one level, and by how much it may be another.
-
-    It may be any that brings them half as close. If that says no more than what is known of clocks in general, this holds.
-    """
-    there = np.isfinite(time)
-    away = np.where(there, time - last[:, None], 0.0)
-    half = (there.sum(axis=1) - 1) // 2
-    rows = np.arange(len(time))
-    coarse = np.broadcast_to(_GRID, (len(time), len(_GRID)))
-    spread = _spread(coarse, away, gap, half)
-    place = np.argmin(spread, axis=1)
-    step = _GRID[np.minimum(place + 1, len(_GRID) - 1)] - _GRID[np.maximum(place - 1, 0)]
-    fine = coarse[rows, place][:, None] + step[:, None] * np.linspace(-1, 1, 21)
-    drifts = np.concatenate([coarse, fine], axis=1)
-    spread = np.concatenate([spread, _spread(fine, away, gap, half)], axis=1)
-    place = np.argmin(spread, axis=1)
-    best = drifts[rows, place]
-    plausible = spread <= 2 * spread[rows, place][:, None] + 1000
-    off = np.where(plausible, np.abs(drifts - best[:, None]), 0).max(axis=1)
-    error = np.maximum(off, step / 20)
-    return np.where(error < DRIFT, best, 0.0), np.clip(error, LEAST_DRIFT, DRIFT)
-
-
-def _spread(drifts: np.ndarray, away: np.ndarray, gap: np.ndarray, half: np.ndarray) -> np.ndarray:
-    """How far the lower half of the gaps reaches above the least one, if the clock has each of these drifts."""
-    level = np.sort(gap[:, None, :] - drifts[:, :, None] * away[:, None, :], axis=2)
-    found: np.ndarray = level[np.arange(len(gap)), :, half] - level[:, :, 0]
-    return found

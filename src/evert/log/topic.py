@@ -259,7 +259,8 @@ def timed(schema: Schema, options: Options) -> Options:
             )
         if name != "event_time" and options.clocks and column.name in OWN:
             raise BadOption(f"{name} is a column that is appended, and {column.name} is filled by Evert")
-        options = replace(options, **{name: column.name})
+        names: dict[str, Any] = {name: column.name}
+        options = replace(options, **names)
     if options.source is not None:
         column = schema.column(options.source)
         kind = column.type.arrow

@@ -198,12 +198,31 @@ def _create_topic(words: Parser, line: int, kind: Literal["stream", "table"]) ->
         )
     if kind == "stream" and words.take("KEY"):
         key = words.names("a column of the key")
+    clocks = _clocks(words) if kind == "stream" else {}
     if words.is_next("EVENT", "TIME"):
         _refuse_event_time(words)
+    at = words.peek()
     options = words.options() if words.take("WITH") else {}
+    for twice in sorted(options.keys() & clocks.keys()):
+        raise words.failed(f"the option {twice} is given twice", at=at)
+    options |= clocks
     return CreateTopic(
         line=line, kind=kind, name=name, schema=schema, key=key, options=options, if_not_exists=if_not_exists
     )
+
+
+def _clocks(words: Parser) -> dict[str, Value]:
+    """`[SOURCE column] [OCCURRED column SENT column [RECEIVED column]]`: whose clock showed what."""
+    found: dict[str, Value] = {}
+    if words.take("SOURCE"):
+        found["source"] = words.name("column")
+    if words.take("OCCURRED"):
+        found["occurred"] = words.name("column")
+        words.need("SENT", wanted="SENT and a column")
+        found["sent"] = words.name("column")
+        if words.take("RECEIVED"):
+            found["received"] = words.name("column")
+    return found
 
 
 def _refuse_event_time(words: Parser) -> None:
