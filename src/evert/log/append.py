@@ -90,7 +90,7 @@ class Appender:
             return replace(commit, writes=tuple(self._renew(tx, write) for write in commit.writes))
 
     def _renew(self, tx: Transaction, write: Write) -> Write:
-        """A write under the present options. Where clocks came or went, so did columns, and the schema is another."""
+        """A write under the present options. Where clocks came or went, so did columns: the schema is another."""
         topic = replace(write.topic, options=Options.load(self._current(tx, write.topic)))
         if topic.own == write.topic.own:
             return replace(write, topic=topic)

@@ -65,8 +65,8 @@ class Correction:
         occurred = self._column(self.topic.options.occurred)
         times = np.asarray(pc.fill_null(occurred.cast(pa.int64()), 0)).copy()
         times[self._places] = np.rint(time)
-        errors = np.zeros(self.rows.num_rows, np.int64)
-        errors[self._places] = np.ceil(error)
+        errors = np.zeros(self.rows.num_rows)
+        errors[self._places] = np.ceil(error) / envelope.SECOND
         arrow = self.topic.schema.arrow
         made = {
             CORRECTED: pa.array(times, mask=~np.asarray(occurred.is_valid())),

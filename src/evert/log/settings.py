@@ -33,15 +33,17 @@ def correct(
     """When events really occurred, and how far that may be from the truth.
 
     `times` is when the latest message of each device came. An event that was sent at once is of the present
-    setting, one that was kept for a while of any that has had its time.
+    setting, one that was kept for a while of any that has had its time. If one was sent before it occurred, the
+    clock was set back in between, by at least as much.
     """
     shift = present(states, times, delay)
     which, occurred = events.device, events.occurred
     off = shift.value[which] + occurred - times[which]
     spare = states["drift_error"][which] * np.abs(off)
     value = occurred + shift.value[which] + states["drift"][which] * off
-    low, high = value - shift.below[which] - spare, value + shift.above[which] + spare
     kept = events.sent - occurred
+    low = value - shift.below[which] - spare - np.maximum(-kept, 0.0)
+    high = value + shift.above[which] + spare
     unsure = (kept < 0) | (kept > AT_ONCE) | (events.received < states["first"][which])
     places = np.flatnonzero(unsure & (states["jumps"][which] > 0))
     if len(places):

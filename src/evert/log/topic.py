@@ -44,7 +44,7 @@ _NEVER_NONE = {"lateness", "late", "min_delay"}
 _TABLES_ONLY = {"history", "tombstones"}
 _CLOCKS = {"occurred", "sent", "received", "min_delay"}
 _STREAMS_ONLY = {"lateness", "late", "source", "idle_after", "forget_after", *_CLOCKS}
-_OWN_TYPES = "corrected_time TIMESTAMP, clock_error INTERVAL DAY TO SECOND"
+_OWN_TYPES = "corrected_time TIMESTAMP, clock_error DOUBLE"
 
 
 @dataclass(frozen=True)
