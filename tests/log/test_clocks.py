@@ -8,14 +8,18 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.log import devices
 
 import evert
 from evert.errors import BadOption, BadRow, BadSchema, SchemaChangeRefused, TopicExists
 from evert.log.corrections import Correction
+from evert.testing import ManualClock
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 COLUMNS = "device STRING, occurred TIMESTAMP, sent TIMESTAMP, received TIMESTAMP, value DOUBLE"
+COLUMN_NAMES = ("device", "occurred", "sent", "received")
 HOUR = timedelta(hours=1)
 
 
@@ -195,6 +199,16 @@ def test_events_that_were_kept_are_of_the_clock_that_they_occurred_by(db):
     assert all(off(row) <= row["clock_error"] < 1 for row in found)
 
 
+def test_events_that_were_kept_while_the_clock_was_set_back_are_of_the_former_clock(db):
+    stream = telemetry(db)
+    known(stream)
+    for minute in range(20, 32):
+        stream.append(said(minute, ahead=-HOUR, delay=0.05 + minute % 3 / 100))
+    sent = NOON + timedelta(minutes=33)
+    stream.append(said(12) | {"sent": sent - HOUR, "received": sent + timedelta(seconds=0.05)})
+    assert off(rows(stream)[-1]) <= rows(stream)[-1]["clock_error"] < 1
+
+
 def test_an_event_that_was_sent_before_it_occurred_is_off_by_at_least_that_much(db):
     stream = telemetry(db)
     known(stream)
@@ -298,12 +312,12 @@ def test_many_devices_at_once_are_as_each_alone(db):
 
 def test_the_columns_of_its_own_are_not_appended(db):
     stream = telemetry(db)
-    for given in (
+    for wrong in (
         said(0) | {"corrected_time": NOON},
         pa.table({"device": ["a"], "clock_error": [1.0]}),
     ):
         with pytest.raises(BadRow) as raised:
-            stream.append(given)
+            stream.append(wrong)
         assert "is filled by Evert" in str(raised.value)
         assert raised.value.hint == "leave out corrected_time and clock_error"
     with pytest.raises(BadRow) as raised:
@@ -375,6 +389,46 @@ def test_clocks_can_be_given_to_a_stream_and_taken_from_it_beside_its_writers(db
         assert other.clocks("telemetry") == []
         stream.append([said(n) for n in (4, 5)])
     assert [clock.events for clock in stream.clocks()] == [2]
+
+
+def test_a_writer_of_before_does_without_columns_that_tell_the_time_now(db, tmp_path, clock):
+    stream = telemetry(db)
+    stream.append(said(0))
+    with evert.open(tmp_path / "db", clock=clock, background=False) as other:
+        other.alter("telemetry", COLUMNS + ", left TIMESTAMP", sent="left")
+        stream.append(said(1))
+        other.topic("telemetry").append(said(2) | {"left": said(2)["sent"]})
+    assert [row["clock_error"] is None for row in rows(stream)] == [False, True, False]
+
+
+MOMENTS = st.one_of(
+    st.none(),
+    st.sampled_from([NOON, NOON + HOUR, datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)]),
+    st.datetimes(datetime(1969, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)),
+    st.floats(-1e4, 1e4).map(lambda seconds: NOON + timedelta(seconds=seconds)),
+)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(
+        st.lists(st.tuples(st.sampled_from(["a", "", None]), MOMENTS, MOMENTS, MOMENTS), max_size=30),
+        max_size=6,
+    )
+)
+def test_whatever_devices_say_there_is_a_time_and_an_error(tmp_path_factory, appends):
+    with evert.open(tmp_path_factory.mktemp("any"), clock=ManualClock(), background=False) as made:
+        stream = telemetry(made)
+        for some in appends:
+            stream.append([dict(zip(COLUMN_NAMES, row, strict=True)) for row in some])
+        found = rows(stream)
+        assert len(found) == sum(map(len, appends))
+        for row in found:
+            whole = all(row[name] is not None for name in COLUMN_NAMES)
+            assert (row["corrected_time"] is None) == (row["occurred"] is None)
+            assert row["clock_error"] is None or (whole and 0 <= row["clock_error"] < float("inf"))
+        known = sum(row["clock_error"] is not None for row in found)
+        assert sum(one.events for one in stream.clocks()) == known
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from evert.log.segments import Segment, Written
 from evert.log.spill import Place, Spill
 from evert.log.stragglers import Arrival, Moved
 from evert.log.tail import Spans
-from evert.log.topic import CORRECTED, LATE, PARTITION, Options, Topic
+from evert.log.topic import LATE, PARTITION, Options, Topic
 from evert.schema.partition import assign
 from evert.schema.schema import upgrade
 
@@ -90,12 +90,13 @@ class Appender:
             return replace(commit, writes=tuple(self._renew(tx, write) for write in commit.writes))
 
     def _renew(self, tx: Transaction, write: Write) -> Write:
-        """A write under the present options. Where clocks came or went, so did columns: the schema is another."""
+        """A write under the present options. Where other columns have the times of clocks, it needs these too."""
         topic = replace(write.topic, options=Options.load(self._current(tx, write.topic)))
-        if topic.own == write.topic.own:
+        if topic.options.times == write.topic.options.times or not (topic.own or write.topic.own):
             return replace(write, topic=topic)
         topic = self._reader.current(topic, tx)
-        return replace(write, topic=topic, rows=upgrade(write.rows, topic.given))
+        wanted = topic.schema if write.accepts else topic.given
+        return replace(write, topic=topic, rows=upgrade(write.rows, wanted))
 
     def _attempt(self, commit: Commit, digest: bytes) -> Position | None:
         writes, corrections = self._corrected(commit.writes)
@@ -115,7 +116,7 @@ class Appender:
 
     def _corrected(self, writes: Sequence[Write]) -> tuple[Sequence[Write], list[Correction]]:
         """The writes with the times of devices corrected; rows that were set aside once have been so already."""
-        own = [write for write in writes if write.topic.own and CORRECTED not in write.rows.column_names]
+        own = [write for write in writes if write.topic.own and not write.accepts]
         if not own:
             return writes, []
         with self._catalog.read() as tx:

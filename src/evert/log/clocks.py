@@ -64,7 +64,8 @@ def clocks(tx: Transaction, topic: Topic) -> list[DeviceClock]:
     if not rows:
         return []
     states = decoded([bytes(state) for _, state in rows])
-    shift = envelope.present(states, states["last"], float(topic.options.min_delay))
+    seen = envelope.latest(states)
+    shift = envelope.present(states, seen, float(topic.options.min_delay))
     found = [
         DeviceClock(
             device,
@@ -73,9 +74,11 @@ def clocks(tx: Transaction, topic: Topic) -> list[DeviceClock]:
             round(-float(state["drift"]) * 1e6, 3) + 0.0,
             int(state["jumps"]),
             int(state["events"]),
-            moment(int(state["last"])),
+            moment(int(last)),
         )
-        for (device, _), state, value, error in zip(rows, states, shift.value, shift.error, strict=True)
+        for (device, _), state, value, error, last in zip(
+            rows, states, shift.value, shift.error, seen, strict=True
+        )
     ]
     return sorted(found, key=lambda clock: (-clock.offset, clock.device))
 

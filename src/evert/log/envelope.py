@@ -132,6 +132,12 @@ def present(states: np.ndarray, times: np.ndarray, delay: float) -> Shift:
     return Shift(shift.value, shift.below, np.maximum(shift.above, high))
 
 
+def latest(states: np.ndarray) -> np.ndarray:
+    """When the last message of each device came, whether it fits the line or not."""
+    run = np.where(np.isfinite(states["run_time"]), states["run_time"], -np.inf).max(axis=1)
+    return np.maximum(states["last"], run)
+
+
 def _took(states: np.ndarray, times: np.ndarray, gaps: np.ndarray, delay: float) -> np.ndarray:
     """A gap that fits the line joins the low ones; it also ends a run above the line."""
     states["first"] = np.minimum(states["first"], times)

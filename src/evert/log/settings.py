@@ -13,6 +13,8 @@ import numpy as np
 
 from evert.log.envelope import PAST, SECOND, present
 
+Bounds = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Times of events, and the least and the most that they may be."""
 AT_ONCE = 60 * SECOND
 """An event that its device sent within this time is taken to be of the same setting as its message."""
 
@@ -48,18 +50,22 @@ def correct(
     places = np.flatnonzero(unsure & (states["jumps"][which] > 0))
     if len(places):
         value[places], low[places], high[places] = _of_any(
-            states[which[places]], occurred[places], value[places], low[places], high[places]
+            states[which[places]],
+            occurred[places],
+            events.received[places],
+            (value[places], low[places], high[places]),
         )
     return value, np.maximum(value - low, high - value)
 
 
-def _of_any(
-    states: np.ndarray, occurred: np.ndarray, value: np.ndarray, low: np.ndarray, high: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Times of events whose setting is not certain: the latest that fits, with all that fit within the error."""
+def _of_any(states: np.ndarray, occurred: np.ndarray, received: np.ndarray, now: Bounds) -> Bounds:
+    """Times of events whose setting is not certain: the latest that fits, with all that fit within the error.
+
+    A setting fits if it was the clock's at the time that it makes of the event, and the event came after that.
+    """
+    value, low, high = now
     past = states["past"]
-    before = past["last"][:, 0]
-    fits = high >= before
+    fits = (high >= past["last"][:, 0]) & (value - (high - value) <= received)
     found = np.where(fits, value, np.nan)
     least, most = np.where(fits, low, np.inf), np.where(fits, high, -np.inf)
     begun = states["first"]
@@ -77,8 +83,4 @@ def _of_any(
         most = np.where(fits, np.maximum(most, time + one["above"] + spare), most)
         begun = one["first"]
     none = np.isnan(found)
-    return (
-        np.where(none, value, found),
-        np.where(none, low, least),
-        np.where(none, high, most),
-    )
+    return np.where(none, value, found), np.where(none, low, least), np.where(none, high, most)
