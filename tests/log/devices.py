@@ -45,7 +45,7 @@ def device(chance: np.random.Generator, number: int) -> Device:
     )
 
 
-def events(chance: np.random.Generator, one: Device) -> pa.Table:
+def events(chance: np.random.Generator, one: Device, near: bool) -> pa.Table:
     """What comes of a device, in the order it comes, with the true time of each event."""
     size = int(HOURS * 3600 * SECOND / one.every)
     occurred = np.sort(chance.uniform(0, HOURS * 3600 * SECOND, size)) + START
@@ -55,7 +55,7 @@ def events(chance: np.random.Generator, one: Device) -> pa.Table:
         end = begin + chance.uniform(600, 3600) * SECOND
         sent = np.where((occurred >= begin) & (occurred < end), end, sent)
     messages, owner = np.unique(sent, return_inverse=True)
-    received = (messages + delays(chance, messages))[owner]
+    received = (messages + delays(chance, messages, near))[owner]
     order = np.argsort(received, kind="stable")
     columns = {
         "occurred": one.shows(occurred),
@@ -69,27 +69,26 @@ def events(chance: np.random.Generator, one: Device) -> pa.Table:
     return pa.table({"device": pa.array([one.name] * size), **arrays})
 
 
-def delays(chance: np.random.Generator, messages: np.ndarray) -> np.ndarray:
-    """Some 50 ms, more often more than less; one in thirty is slower by seconds, and at times all of them are."""
-    least, middle, width = (
-        chance.uniform(5e3, 40e3),
-        chance.uniform(10e3, 60e3),
-        chance.uniform(0.5, 1.3),
-    )
-    found = least + middle * np.exp(width * chance.standard_normal(len(messages)))
-    found += np.where(
-        chance.random(len(messages)) < 1 / 30, chance.exponential(20 * SECOND, len(messages)), 0
-    )
+def delays(chance: np.random.Generator, messages: np.ndarray, near: bool) -> np.ndarray:
+    """Some 50 ms, more often more than less; or `near`, from a millisecond on. One in thirty is slower by seconds,
+    and at times all of them are.
+    """
+    size = len(messages)
+    if near:
+        found = chance.uniform(0, 1e3) + chance.exponential(chance.uniform(2e3, 50e3), size)
+    else:
+        least, middle, width = chance.uniform(5e3, 40e3), chance.uniform(10e3, 60e3), chance.uniform(0.5, 1.3)
+        found = least + middle * np.exp(width * chance.standard_normal(size))
+    found += np.where(chance.random(size) < 1 / 30, chance.exponential(20 * SECOND, size), 0)
     if chance.random() < 0.3:
         begin = START + chance.uniform(0.1, 0.9) * HOURS * 3600 * SECOND
         slow = (messages >= begin) & (messages < begin + 600 * SECOND)
-        found += np.where(slow, chance.exponential(3 * SECOND, len(messages)), 0)
+        found += np.where(slow, chance.exponential(3 * SECOND, size), 0)
     return found
 
 
-def day(seed: int, size: int) -> pa.Table:
+def day(seed: int, size: int, *, near: bool = False) -> pa.Table:
     """What comes of so many devices, in the order it comes."""
     chance = np.random.default_rng(seed)
-    return pa.concat_tables([events(chance, device(chance, number)) for number in range(size)]).sort_by(
-        "received"
-    )
+    made = [events(chance, device(chance, number), near) for number in range(size)]
+    return pa.concat_tables(made).sort_by("received")

@@ -145,7 +145,24 @@ def _took(states: np.ndarray, times: np.ndarray, gaps: np.ndarray, delay: float)
     states["count"] += 1
     _end_run(states)
     _keep(states, times, gaps)
+    _leave_out(states)
     return states
+
+
+def _leave_out(states: np.ndarray) -> None:
+    """The first gap after a jump, if it is far below all others: it is of a slow message from before the jump."""
+    away = states["last"][:, None] - np.where(np.isfinite(states["time"]), states["time"], 0.0)
+    level = states["gap"] + states["drift"][:, None] * away
+    ordered = np.sort(level, axis=1)
+    with np.errstate(invalid="ignore"):
+        alone = ordered[:, 1] - ordered[:, 0] > np.maximum(4 * (ordered[:, 5] - ordered[:, 1]), SLACK)
+    stale = alone & (states["jumps"] > 0) & (np.argmin(level, axis=1) == 0)
+    if stale.any():
+        for name in ("time", "gap"):
+            states[name][stale] = np.append(
+                states[name][stale, 1:], np.full((stale.sum(), 1), np.inf), axis=1
+            )
+        states["first"][stale] = states["time"][stale, 0]
 
 
 def _keep(states: np.ndarray, times: np.ndarray, gaps: np.ndarray) -> None:
