@@ -18,6 +18,7 @@ from evert.consumer import Consumer
 from evert.duration import Duration
 from evert.errors import BadOption, Expired, TimedOut
 from evert.log import groups, lag
+from evert.log.clocks import DeviceClock, clocks
 from evert.log.embedded import EmbeddedLog
 from evert.log.groups import GroupInfo
 from evert.log.lag import Lag
@@ -265,6 +266,18 @@ class Database:
         topics = [topic for topic in self.log.topics().values() if topic.kind == "stream"]
         with self.catalog.read() as tx:
             return [stream_time(tx, topic) for topic in topics if topic.options.event_time]
+
+    def clocks(self, topic: str) -> list[DeviceClock]:
+        """What the clocks of a stream's devices are off by; those that are furthest ahead come first."""
+        found = self.definition(topic)
+        if not found.options.clocks:
+            raise BadOption(
+                f"{topic} does not say what the clocks of its devices show",
+                hint="alter the stream: source=, occurred= and sent=, columns",
+                topic=topic,
+            )
+        with self.catalog.read() as tx:
+            return clocks(tx, found)
 
     def maintain(self, timeout: float = 120.0) -> None:
         """Do all upkeep now: seal the tail, apply retention, compact, sweep, give space back."""

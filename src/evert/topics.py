@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from evert.errors import Refused, UnknownTopic
+from evert.log.clocks import DeviceClock
 from evert.log.progress import locate
 from evert.log.sizes import Sizes, offsets, position_before_last, position_before_time, sizes
 from evert.log.times import moment
@@ -162,6 +163,10 @@ class Stream(TopicHandle):
         """Who has sent events, how far they are, and what of theirs came late; the furthest behind is first."""
         return self._ask(lambda tx, topic: sources(tx, topic.id))
 
+    def clocks(self) -> list[DeviceClock]:
+        """What the clocks of the stream's devices are off by; those that are furthest ahead come first."""
+        return self._db.clocks(self.name)
+
     def no_more_before(self, time: datetime, *, source: str | int | bool | None = None) -> int | None:
         """Promise that no event older than `time` will come, of one source or at all; the position."""
         return self._db.no_more_before(self.name, time, source=source)
@@ -178,9 +183,8 @@ class Stream(TopicHandle):
                     break
                 with self._db.transaction() as tx:
                     for batch in batches:
-                        tx.append(self.name, pa.table(batch.rows).select(self.definition.schema.names))
+                        tx.let_in(self.name, pa.table(batch.rows).select(self.definition.schema.names))
                         count += batch.rows.num_rows
-                    tx.accept_late(self.name)
                     consumer.commit(tx)
         return count
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from evert.catalog import Transaction as CatalogTransaction
-from evert.errors import BadOption, Refused
+from evert.errors import BadOption, BadRow, Refused
 from evert.log.protocol import Commit, Guard, Log, Request, Write
 from evert.log.topic import DELETED, Topic
 from evert.schema.rows import keys_table, to_table
@@ -42,7 +42,7 @@ class Transaction:
         found = self._topic(topic)
         if found.kind != "stream":
             raise Refused(f"{found.name} is a table", hint="use upsert() and delete()", topic=found.name)
-        self._add(found, to_table(found.schema, rows, topic=found.name, required=found.key))
+        self._add(found, _appended(found, rows))
 
     def upsert(self, topic: str | object, rows: Any) -> None:
         """Rows for a table; each replaces the row of its key."""
@@ -56,9 +56,13 @@ class Transaction:
         found = self._table(topic)
         self._add(found, flagged(found, keys_table(found.schema, keys, found.key, topic=found.name), True))
 
-    def accept_late(self, topic: str | object) -> None:
-        """The rows for this stream are not set aside because they are late."""
-        self._accepted.add(self._topic(topic).id)
+    def let_in(self, topic: str | object, rows: pa.Table) -> None:
+        """Rows of a stream that were set aside, as they are stored: they are not set aside again for being late,
+        and what was found out about their time when they came stays.
+        """
+        found = self._topic(topic)
+        self._accepted.add(found.id)
+        self._add(found, to_table(found.schema, rows, topic=found.name, required=found.key))
 
     def require_unmoved(self, topic: str | object, since: int, *, key: Any = None) -> None:
         """Commit only if the topic, or one key of it, has no row after this position."""
@@ -112,6 +116,21 @@ class Transaction:
         if self._done:
             raise Refused("the transaction is over", hint="begin another with db.transaction()")
         self._rows.setdefault(topic.id, (topic, []))[1].append(rows)
+
+
+def _appended(topic: Topic, rows: Any) -> pa.Table:
+    """Rows for a stream, without the columns that are not for users to give."""
+    try:
+        return to_table(topic.given, rows, topic=topic.name, required=topic.key)
+    except BadRow as error:
+        column = error.details.get("column")
+        if column not in topic.own:
+            raise
+        raise BadRow(
+            f"row {error.details['row']} for {topic.name}, column {column}: is filled by Evert, and not appended",
+            hint=f"leave out {' and '.join(topic.own)}",
+            **error.details,
+        ) from None
 
 
 def flagged(topic: Topic, rows: pa.Table, deleted: bool) -> pa.Table:

@@ -32,3 +32,32 @@ def test_options_of_time_can_be_changed_and_taken_away(shell: Shell) -> None:
     assert (shown["options"]["forget_after"], shown["options"]["lateness"]) == (None, "1 minute")
     said = shell.error("topics", "alter", "clicks", "--source", "at", code=4)
     assert said["error"] == "bad_option"
+
+
+def test_clocks_of_devices_are_shown(shell: Shell) -> None:
+    assert shell.run("status", "--clocks").stderr.startswith("no stream says what the clocks")
+    shell.run(
+        *("topics", "create", "telemetry", "device STRING, at TIMESTAMP, sent TIMESTAMP, received TIMESTAMP"),
+        *("--source", "device", "--occurred", "at", "--sent", "sent", "--received", "received"),
+        *("--min-delay", "20ms"),
+    )
+    (shown,) = shell.lines("topics", "show", "telemetry")
+    assert shown["schema"].endswith("corrected_time TIMESTAMP, clock_error DOUBLE")
+    assert shown["options"]["min_delay"] == "20 milliseconds"
+    assert "no device has sent anything yet" in shell.run("status", "--clocks").stderr
+    first = '{"device": "a", "at": "2026-05-04T13:00:30Z", "sent": "2026-05-04T13:00:31Z"'
+    shell.run("append", "telemetry", given=first + ', "received": "2026-05-04T12:00:31.010Z"}')
+    cells = "a,2026-05-04T13:01:30Z,2026-05-04T13:01:31Z,2026-05-04T12:01:31.010Z\n"
+    shell.run("append", "telemetry", "--format", "csv", given="device,at,sent,received\n" + cells)
+    shell.run("append", "telemetry", "--format", "csv", "--no-header", given=cells.replace(":01:", ":02:"))
+    (told,) = shell.lines("status", "--clocks")
+    assert (told["topic"], told["device"], told["jumps"], told["events"]) == ("telemetry", "a", 0, 3)
+    assert abs(told["offset"] - 3600) < 0.1
+    assert told["error"] < 5
+    assert told["seen"] == "2026-05-04T12:02:31.010000+00:00"
+    rows = shell.lines("log", "telemetry")
+    assert [row["corrected_time"][:17] for row in rows] == [f"2026-05-04T12:0{n}:" for n in range(3)]
+    assert [row["clock_error"] for row in rows] == sorted((row["clock_error"] for row in rows), reverse=True)
+    said = shell.error("append", "telemetry", given='{"clock_error": 1.0}', code=4)
+    assert said["column"] == "clock_error"
+    assert shell.run("status", "--clocks").stdout.splitlines()[1].split()[:2] == ["telemetry", "a"]

@@ -137,6 +137,9 @@ def test_statements_are_cut_at_semicolons_outside_quotes_and_comments():
         ("CREATE STREAM s AS SELECT 1", "not the result of a query"),
         ("CREATE STREAM s (a INT) WITH (retain '1')", "expected '=', found ''1''"),
         ("CREATE STREAM s (a INT) WITH (x = 1, X = 2)", "the option x is given twice"),
+        ("CREATE STREAM s (a INT) OCCURRED a", "expected SENT and a column"),
+        ("CREATE STREAM s (a INT) SOURCE a WITH (source = b)", "the option source is given twice"),
+        ("CREATE TABLE t (a INT PRIMARY KEY) OCCURRED a SENT a", "expected the end of the statement"),
         ("CREATE OR REPLACE TABLE t (a INT PRIMARY KEY)", "cannot be replaced"),
         ("CREATE VIEW v AS SELECT 1", "every view is kept up to date"),
         ("CREATE SINK s", "CREATE SINK comes in a later version"),
@@ -187,6 +190,20 @@ def test_insert_points_to_append():
 )
 def test_what_is_typed_is_finished_by_a_semicolon(text, is_finished):
     assert finished(text) is is_finished
+
+
+def test_a_stream_says_whose_clock_showed_what():
+    made = only(
+        "CREATE STREAM s (a INT) KEY (a) SOURCE d OCCURRED o SENT `s t` RECEIVED r WITH (retain = '1 day')"
+    )
+    assert made.options == {
+        "source": "d",
+        "occurred": "o",
+        "sent": "s t",
+        "received": "r",
+        "retain": "1 day",
+    }
+    assert only("CREATE STREAM s (a INT) occurred o sent s").options == {"occurred": "o", "sent": "s"}
 
 
 def test_option_values_are_texts_numbers_and_constants():

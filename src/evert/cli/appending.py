@@ -121,7 +121,7 @@ def taken(topic: Topic, delete: bool) -> Schema:
     """The columns that the input may have; those of the key are never NULL."""
     if delete and topic.kind != "table":
         raise Refused(f"{topic.name} is a stream: its rows are never deleted", topic=topic.name)
-    columns = [replace(c, nullable=c.nullable and c.name not in topic.key) for c in topic.schema.columns]
+    columns = [replace(c, nullable=c.nullable and c.name not in topic.key) for c in topic.given.columns]
     return Schema(tuple(c for c in columns if not delete or c.name in topic.key))
 
 

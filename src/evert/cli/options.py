@@ -76,6 +76,16 @@ _OPTIONS = (
     ),
     click.option("--source", metavar="COLUMN", help="The column that says who sent an event."),
     click.option(
+        "--occurred", metavar="COLUMN", help="The column with an event's time, by its source's clock."
+    ),
+    click.option("--sent", metavar="COLUMN", help="The column with the time it was sent, by the same clock."),
+    click.option(
+        "--received",
+        metavar="COLUMN",
+        help="The column with the time it came; without it, the time of the append.",
+    ),
+    click.option("--min-delay", type=Length(), help="The most that the quickest messages of a source take."),
+    click.option(
         "--idle-after", type=Length(), help="A source that is silent for so long is not waited for."
     ),
     click.option(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from evert.cli.base import Command, session
 from evert.cli.output import listing, sized
 
 if TYPE_CHECKING:
+    from evert.log.clocks import DeviceClock
     from evert.log.times import StreamTime
     from evert.views.profile import EpochProfile, NodeProfile
     from evert.views.status import ViewStatus
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 SHOWN = ("view", "state", "position", "behind", "seconds", "epoch ms", "changed", "rows", "size")
 TIMED = ("topic", "watermark", "sources", "idle", "events", "late", "dropped", "recently")
 UNTIMED = "no stream has event time: give one the option event_time"
+CLOCKED = ("topic", "device", "offset", "error", "drift", "jumps", "events", "seen")
+UNCLOCKED = (
+    "no stream says what the clocks of its devices show: give one the options source, occurred and sent"
+)
+UNHEARD = "no device has sent anything yet"
 _BAR = 20
 
 
@@ -41,7 +47,8 @@ PROFILED = (
 @click.option(
     "--time", "times", is_flag=True, help="Show the streams with event time: watermarks, stragglers."
 )
-def status(profile: bool, times: bool) -> None:
+@click.option("--clocks", is_flag=True, help="Show what the clocks of devices are off by, in seconds.")
+def status(profile: bool, times: bool, clocks: bool) -> None:
     """How far the views are: position, events and seconds behind, the last epoch, rows and size of the state.
 
     It reads what the last epoch has left, and starts no Java.
@@ -50,12 +57,16 @@ def status(profile: bool, times: bool) -> None:
     Example: evert status
              evert status --profile
              evert status --time
+             evert status --clocks
     """
     with session().open() as db:
         if profile:
             show_profile(db.profile())
         elif times:
             show_times(db.times())
+        elif clocks:
+            found = [topic.name for topic in db.log.topics().values() if topic.options.clocks]
+            show_clocks({name: db.clocks(name) for name in found})
         else:
             show_status(db.status())
             warn(db.times())
@@ -71,6 +82,18 @@ def show_times(streams: Iterable[StreamTime]) -> None:
 def _timed(one: StreamTime) -> dict[str, Any]:
     watermark = None if one.watermark is None else one.watermark.isoformat()
     return asdict(one) | {"watermark": watermark, "rising": one.rising}
+
+
+def show_clocks(streams: Mapping[str, Iterable[DeviceClock]]) -> None:
+    """The clocks of the devices of all streams that say what these show."""
+    rows = [_clock(topic, clock) for topic, clocks in streams.items() for clock in clocks]
+    listing(rows, CLOCKED, empty=UNHEARD if streams else UNCLOCKED)
+
+
+def _clock(topic: str, clock: DeviceClock) -> dict[str, Any]:
+    seen = None if clock.seen is None else clock.seen.isoformat()
+    lengths = {"offset": clock.offset.total_seconds(), "error": clock.error.total_seconds()}
+    return {"topic": topic} | asdict(clock) | lengths | {"seen": seen}
 
 
 def warn(streams: Iterable[StreamTime]) -> None:

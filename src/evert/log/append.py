@@ -1,8 +1,9 @@
 """Appending: check, encode, and one transaction that gives everything its position.
 
-rows ──> late? ──> partition ──> tail blob, or segment file ──┐
-                                                              ├─ one transaction: request known? guards hold?
-guards, request id, acknowledgements, marks of sources ───────┘  room? position, offsets, rows: all or nothing
+rows ──> correct times ──> late? ──> partition ──> tail blob, or segment file ──┐
+                                                                                ├─ one transaction: request known?
+guards, request id, acknowledgements, marks of sources, clocks of devices ──────┘  guards hold? room? position,
+                                                                                   offsets, rows: all or nothing
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from evert.catalog import Catalog, Transaction
 from evert.config import Config
 from evert.errors import Full, UnknownTopic
 from evert.log import flow, requests, segments, tail
+from evert.log.corrections import Correction
 from evert.log.files import Files, Revoked
 from evert.log.guards import check_guard, settle
 from evert.log.protocol import Commit, Guard, Position, Write
@@ -85,18 +87,23 @@ class Appender:
     def _renewed(self, commit: Commit) -> Commit:
         """The commit under the present options of its topics."""
         with self._catalog.read() as tx:
-            topics = [
-                replace(write.topic, options=Options.load(self._current(tx, write.topic)))
-                for write in commit.writes
-            ]
-        pairs = zip(commit.writes, topics, strict=True)
-        return replace(commit, writes=tuple(replace(write, topic=topic) for write, topic in pairs))
+            return replace(commit, writes=tuple(self._renew(tx, write) for write in commit.writes))
+
+    def _renew(self, tx: Transaction, write: Write) -> Write:
+        """A write under the present options. Where other columns have the times of clocks, it needs these too."""
+        topic = replace(write.topic, options=Options.load(self._current(tx, write.topic)))
+        if topic.options.times == write.topic.options.times or not (topic.own or write.topic.own):
+            return replace(write, topic=topic)
+        topic = self._reader.current(topic, tx)
+        wanted = topic.schema if write.accepts else topic.given
+        return replace(write, topic=topic, rows=upgrade(write.rows, wanted))
 
     def _attempt(self, commit: Commit, digest: bytes) -> Position | None:
-        writes, arrivals = self._parted(commit.writes)
+        writes, corrections = self._corrected(commit.writes)
+        writes, arrivals = self._parted(writes)
         prepared = [self._prepare(write) for write in writes if write.rows.num_rows]
         try:
-            return self._commit(commit, prepared, arrivals, digest)
+            return self._commit(commit, prepared, arrivals, corrections, digest)
         finally:
             self._files.discard(part.written.file for part in prepared if part.written)
 
@@ -106,6 +113,19 @@ class Appender:
             for write in commit.writes:
                 self._current(tx, write.topic)
             return requests.seen(tx, commit.request, digest)
+
+    def _corrected(self, writes: Sequence[Write]) -> tuple[Sequence[Write], list[Correction]]:
+        """The writes with the times of devices corrected; rows that were set aside once have been so already."""
+        own = [write for write in writes if write.topic.own and not write.accepts]
+        if not own:
+            return writes, []
+        with self._catalog.read() as tx:
+            found = {write.topic.id: Correction.look(tx, write.topic, write.rows) for write in own}
+        corrected = [
+            replace(write, rows=found[write.topic.id].corrected) if write.topic.id in found else write
+            for write in writes
+        ]
+        return corrected, list(found.values())
 
     def _parted(self, writes: Sequence[Write]) -> tuple[list[Write], list[Arrival]]:
         """The writes with stragglers set aside, and what there is to know of the time of events."""
@@ -150,12 +170,17 @@ class Appender:
         return Prepared(topic, rows.num_rows, counts, written=written)
 
     def _commit(
-        self, commit: Commit, prepared: list[Prepared], arrivals: list[Arrival], digest: bytes
+        self,
+        commit: Commit,
+        prepared: list[Prepared],
+        arrivals: list[Arrival],
+        corrections: list[Correction],
+        digest: bytes,
     ) -> Position | None:
         deadline: float | None = None
         while True:
             guards = settle(commit.guards, self._reader)
-            work = partial(self._write, commit, guards, prepared, arrivals, digest)
+            work = partial(self._write, commit, guards, prepared, arrivals, corrections, digest)
             try:
                 return self._catalog.write(work)
             except flow.Wait as wait:
@@ -175,6 +200,7 @@ class Appender:
         guards: tuple[Guard, ...],
         prepared: list[Prepared],
         arrivals: list[Arrival],
+        corrections: list[Correction],
         digest: bytes,
         tx: Transaction,
     ) -> Position | None:
@@ -192,7 +218,7 @@ class Appender:
             flow.drop(tx, [(part.topic, part.rows) for part in prepared])
             if not commit.also:
                 return None
-            prepared, arrivals = [], []
+            prepared, arrivals, corrections = [], [], []
         row = tx.one(_ADVANCE, tx.now, tx.now)
         assert row is not None
         position, at = row
@@ -200,6 +226,8 @@ class Appender:
             self._store(tx, part, position, at)
         for arrival in arrivals:
             arrival.record(tx, position, at)
+        for correction in corrections:
+            correction.record(tx)
         if commit.request:
             requests.remember(tx, commit.request, digest, position, at)
         for also in commit.also:

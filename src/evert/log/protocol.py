@@ -16,9 +16,10 @@ Position = int
 
 @dataclass(frozen=True)
 class Write:
-    """Rows for one topic, already checked against its schema: the columns of `topic.stored` without partition.
+    """Rows for one topic, already checked against its schema: the columns of `topic.stored` without partition, and
+    without those that the log fills itself.
 
-    `accepts`: stragglers among them are not set aside.
+    `accepts`: rows that were set aside once. They have all columns, and stragglers among them are not set aside.
     """
 
     topic: Topic

@@ -74,6 +74,10 @@ class LogReader:
         with self._catalog.read() as snapshot:
             return self._registry.find(snapshot, name)
 
+    def current(self, topic: Topic, tx: Transaction) -> Topic:
+        """The same topic as it is defined now."""
+        return self._registry.current(tx, topic)
+
     def read(
         self, names: Sequence[str], after: Position, upto: Position | None, columns: Sequence[str] | None
     ) -> Iterator[Batch]:

@@ -10,10 +10,10 @@ from typing import Any
 
 from evert.catalog import Catalog, Transaction
 from evert.errors import Refused, SchemaChangeRefused, TopicExists, UnknownTopic, ViewExists
-from evert.log import watermarks
+from evert.log import clocks, watermarks
 from evert.log.files import let_go, to_garbage
 from evert.log.names import check_name, folded
-from evert.log.topic import LATE, Options, Topic, late_topic, timed
+from evert.log.topic import LATE, Options, Topic, clocked, late_topic, timed
 from evert.schema.schema import Schema, check_evolution
 
 _SELECT = (
@@ -101,9 +101,13 @@ class Registry:
         def work(tx: Transaction) -> Topic:
             topic = self.find(tx, name)
             wanted = topic.schema if schema is None else Schema.parse(schema)
-            changed = timed(wanted, Options.make(topic.kind, options or {}, topic.options))
+            changed = Options.make(topic.kind, options or {}, topic.options)
+            wanted = clocked(wanted, changed, topic.schema)
+            changed = timed(wanted, changed)
             if changed.source != topic.options.source:
                 watermarks.retire(tx, topic.id)
+            if changed.times != topic.options.times:
+                clocks.forget(tx, topic.id)
             if options:
                 tx.run("UPDATE topics SET options = ? WHERE id = ?", changed.text, topic.id)
             self._evolve(tx, topic, wanted)
@@ -136,6 +140,7 @@ class Registry:
     def _drop(self, tx: Transaction, topic: Topic) -> None:
         self.refuse_if_used(tx, topic, "dropped")
         watermarks.forget(tx, topic.id)
+        clocks.forget(tx, topic.id)
         for (file,) in tx.all("SELECT file FROM segments WHERE topic = ?", topic.id):
             to_garbage(tx, file)
         spilled = tx.all("SELECT DISTINCT file FROM tail WHERE topic = ? AND file IS NOT NULL", topic.id)
@@ -216,7 +221,7 @@ def same_or_refused(there: Topic, wanted: Topic) -> Topic:
                 topic=there.name,
             )
     try:
-        check_evolution(wanted.schema, there.schema, there.key)
+        check_evolution(wanted.given, there.given if wanted.own else there.schema, there.key)
     except SchemaChangeRefused as error:
         raise TopicExists(
             f"the topic {there.name} exists with the schema {there.schema.ddl()}",

@@ -33,12 +33,19 @@ UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
 MOST_PARTITIONS = 1024
 LATE = ".late"
 """What the name of the stream ends in that keeps another one's stragglers."""
-DURATIONS = {"retain", "history", "tombstones", "block_timeout", "lateness", "idle_after", "forget_after"}
+CORRECTED, CLOCK_ERROR = OWN = "corrected_time", "clock_error"
+"""The columns that Evert fills itself in a stream whose devices say what their clocks showed."""
+DURATIONS = {
+    *("retain", "history", "tombstones", "block_timeout"),
+    *("lateness", "idle_after", "forget_after", "min_delay"),
+}
 LONGEST = 2**60
 """No duration is longer, in microseconds: some 36,000 years."""
-_NEVER_NONE = {"lateness", "late"}
+_NEVER_NONE = {"lateness", "late", "min_delay"}
 _TABLES_ONLY = {"history", "tombstones"}
-_STREAMS_ONLY = {"lateness", "late", "source", "idle_after", "forget_after"}
+_CLOCKS = {"occurred", "sent", "received", "min_delay"}
+_STREAMS_ONLY = {"lateness", "late", "source", "idle_after", "forget_after", *_CLOCKS}
+_OWN_TYPES = "corrected_time TIMESTAMP, clock_error DOUBLE"
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,10 @@ class Options:
     source: str | None = None
     idle_after: int | None = None
     forget_after: int | None = None
+    occurred: str | None = None
+    sent: str | None = None
+    received: str | None = None
+    min_delay: int = 100_000
 
     @classmethod
     def make(cls, kind: Kind, given: Mapping[str, Any], base: Options | None = None) -> Options:
@@ -93,7 +104,9 @@ class Options:
             raise BadOption(f"views is keep or forget, not {self.views!r}")
         if self.late not in ("correct", "drop"):
             raise BadOption(f"late is correct or drop, not {self.late!r}")
-        for name in sorted(_STREAMS_ONLY):
+        self._check_clocks()
+        needy = _STREAMS_ONLY - _CLOCKS - ({"source"} if self.clocks else set())
+        for name in sorted(needy):
             if self.event_time is None and getattr(self, name) != getattr(Options(), name):
                 raise BadOption(f"{name} needs event_time=, the column that says when an event happened")
         if self.when_full != "buffer" and self.capacity is None:
@@ -105,11 +118,30 @@ class Options:
             if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value <= 0):
                 raise BadOption(f"{name} is a positive whole number, not {value!r}")
 
+    def _check_clocks(self) -> None:
+        if not self.clocks:
+            for name in sorted(_CLOCKS):
+                if getattr(self, name) != getattr(Options(), name):
+                    raise BadOption(
+                        f"{name} needs occurred= and sent=, the columns with the times of the device's clock"
+                    )
+        elif self.source is None:
+            raise BadOption("occurred and sent need source=, the column that says whose clock they are of")
+
+    @property
+    def clocks(self) -> bool:
+        """Whether times of devices are corrected by what their clocks are off."""
+        return self.occurred is not None and self.sent is not None
+
+    @property
+    def times(self) -> tuple[str | int | None, ...]:
+        """All that decides what the clock of a device is off by."""
+        return self.source, self.occurred, self.sent, self.received, self.min_delay
+
     @property
     def time(self) -> tuple[str | int | None, ...]:
         """All that decides what is late."""
-        who = self.event_time, self.source
-        return *who, self.lateness, self.late, self.idle_after, self.forget_after
+        return self.event_time, self.lateness, self.late, self.idle_after, self.forget_after, *self.times
 
     @property
     def sets_aside(self) -> bool:
@@ -155,6 +187,18 @@ class Topic:
         return pa.schema(fields_)
 
     @property
+    def own(self) -> tuple[str, ...]:
+        """The columns that Evert fills itself."""
+        return OWN if self.options.clocks else ()
+
+    @cached_property
+    def given(self) -> Schema:
+        """The columns that those who append give."""
+        if not self.own:
+            return self.schema
+        return Schema(tuple(column for column in self.schema.columns if column.name not in self.own))
+
+    @property
     def system_fields(self) -> list[pa.Field]:
         """The columns that a reader gets beside the user's."""
         return [
@@ -183,6 +227,8 @@ def define(
 ) -> Topic:
     """A checked definition, not yet created."""
     parsed = schema if isinstance(schema, Schema) else Schema.parse(schema)
+    made = Options.make(kind, options or {})
+    parsed = clocked(parsed, made)
     columns = (key,) if isinstance(key, str) else tuple(key or ())
     columns = tuple(parsed.column(column).name for column in columns)
     if kind == "table" and not columns:
@@ -192,7 +238,9 @@ def define(
     check_key(parsed, columns)
     if not isinstance(partitions, int) or not 1 <= partitions <= MOST_PARTITIONS:
         raise BadOption(f"a topic has 1 to {MOST_PARTITIONS} partitions, not {partitions!r}")
-    made = timed(parsed, Options.make(kind, options or {}))
+    made = timed(parsed, made)
+    if made.clocks and (taken := set(columns) & set(OWN)):
+        raise BadSchema(f"{taken.pop()} is filled by Evert, and cannot be part of the key")
     name = check_name(name)
     if made.sets_aside:
         check_name(name + LATE)
@@ -201,13 +249,19 @@ def define(
 
 def timed(schema: Schema, options: Options) -> Options:
     """The options, with the names that the schema has for the columns that say when and who."""
-    if options.event_time is not None:
-        column = schema.column(options.event_time)
+    for name in ("event_time", "occurred", "sent", "received"):
+        given = getattr(options, name)
+        if given is None:
+            continue
+        column = schema.column(given)
         if not pa.types.is_timestamp(column.type.arrow):
             raise BadOption(
-                f"event_time is a TIMESTAMP or TIMESTAMP_NTZ, and {column.name} is {column.type.ddl()}"
+                f"{name} is a TIMESTAMP or TIMESTAMP_NTZ, and {column.name} is {column.type.ddl()}"
             )
-        options = replace(options, event_time=column.name)
+        if name != "event_time" and options.clocks and column.name in OWN:
+            raise BadOption(f"{name} is a column that is appended, and {column.name} is filled by Evert")
+        names: dict[str, Any] = {name: column.name}
+        options = replace(options, **names)
     if options.source is not None:
         column = schema.column(options.source)
         kind = column.type.arrow
@@ -217,6 +271,28 @@ def timed(schema: Schema, options: Options) -> Options:
             )
         options = replace(options, source=column.name)
     return options
+
+
+def clocked(schema: Schema, options: Options, before: Schema | None = None) -> Schema:
+    """The schema with the columns that Evert fills itself: where they were `before`, or at the end."""
+    if not options.clocks:
+        return schema
+    own = Schema.parse(_OWN_TYPES).columns
+    there = [column for column in schema.columns if column.name.lower() in OWN]
+    if there:
+        wanted = [(column.name, column.type, column.nullable) for column in own]
+        if [(column.name, column.type, column.nullable) for column in there] == wanted:
+            return schema
+        raise BadSchema(
+            f"{there[0].name} is a column that Evert adds itself, as {_OWN_TYPES}",
+            hint="leave it out, or give yours another name",
+            column=there[0].name,
+        )
+    place = len(schema.columns)
+    if before is not None and CORRECTED in before.names:
+        ahead = [name for name in before.names[: before.names.index(CORRECTED)] if name in schema.names]
+        place = schema.names.index(ahead[-1]) + 1 if ahead else 0
+    return Schema((*schema.columns[:place], *own, *schema.columns[place:]))
 
 
 def late_topic(topic: Topic) -> Topic:

@@ -199,22 +199,35 @@ def _create_topic(words: Parser, line: int, kind: Literal["stream", "table"]) ->
         )
     if kind == "stream" and words.take("KEY"):
         key = words.names("a column of the key")
-    options: dict[str, Value] = _event_time(words)
-    if words.take("WITH"):
-        options |= words.options()
+    said = _time(words, kind)
+    at = words.peek()
+    options = words.options() if words.take("WITH") else {}
+    for twice in sorted(options.keys() & said.keys()):
+        raise words.failed(f"the option {twice} is given twice", at=at)
+    options |= said
     return CreateTopic(
         line=line, kind=kind, name=name, schema=schema, key=key, options=options, if_not_exists=if_not_exists
     )
 
 
-def _event_time(words: Parser) -> dict[str, Value]:
-    """`EVENT TIME column [LATENESS INTERVAL …]`."""
-    if not words.take("EVENT", "TIME"):
-        return {}
-    found: dict[str, Value] = {"event_time": words.name("column")}
-    if words.take("LATENESS"):
-        words.need("INTERVAL")
-        found["lateness"] = words.interval()
+def _time(words: Parser, kind: Literal["stream", "table"]) -> dict[str, Value]:
+    """`[EVENT TIME column [LATENESS INTERVAL …]] [SOURCE column] [OCCURRED column SENT column [RECEIVED column]]`:
+    when an event happened, who sent it, and whose clock showed what. Of a table only the first.
+    """
+    found: dict[str, Value] = {}
+    if words.take("EVENT", "TIME"):
+        found["event_time"] = words.name("column")
+        if kind == "stream" and words.take("LATENESS"):
+            words.need("INTERVAL")
+            found["lateness"] = words.interval()
+    if kind == "stream" and words.take("SOURCE"):
+        found["source"] = words.name("column")
+    if kind == "stream" and words.take("OCCURRED"):
+        found["occurred"] = words.name("column")
+        words.need("SENT", wanted="SENT and a column")
+        found["sent"] = words.name("column")
+        if words.take("RECEIVED"):
+            found["received"] = words.name("column")
     return found
 
 

@@ -30,7 +30,7 @@ class _Kept:
 class MemoryLog:
     """A log of this process only; it forgets everything at the end, and never drops or expires a row.
 
-    It knows no event time: no row is too late for it.
+    It knows no event time: no row is too late for it, and no clock is corrected.
     """
 
     def __init__(self, *, clock: Clock | None = None) -> None:
