@@ -18,10 +18,12 @@ from evert.delta import Versions
 
 TIME = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema({"k": pa.float64(), "v": pa.string(), "at": TIME})
-BY_TIME = Versions(SCHEMA, (0,), 2)
+BY_TIME = Versions(SCHEMA, (0,), SCHEMA.field(2))
 BY_ARRIVAL = Versions(SCHEMA, (0,))
-IN_PARTITIONS = Versions(SCHEMA, (0,), 2, partitions=3)
-NAIVE = Versions(pa.schema({"k": pa.float64(), "v": pa.string(), "at": pa.timestamp("us")}), (0,), 2)
+IN_PARTITIONS = Versions(SCHEMA, (0,), SCHEMA.field(2), partitions=3)
+UNSEEN = Versions(pa.schema(list(SCHEMA)[:2]), (0,), SCHEMA.field(2), partitions=3)
+_AT = pa.field("at", pa.timestamp("us"))
+NAIVE = Versions(pa.schema([*list(SCHEMA)[:2], _AT]), (0,), _AT)
 START = datetime(1969, 12, 31, 23, 59, 55, tzinfo=UTC)
 LAST = datetime(2262, 4, 11, 23, 47, 16, 854775, tzinfo=UTC)
 
@@ -36,10 +38,10 @@ def moment(second: int) -> datetime:
 def changes(operator: Versions, rows: list[Change]) -> pa.Table:
     """The changes as a leaf gives them; a delete knows only the key."""
     kept = [(k, None if gone else v, None if gone else at) for k, v, at, _, _, _, gone in rows]
-    columns = [[row[place] for row in kept] for place in range(3)]
-    columns.append([row[3] for row in rows])
-    if operator.partitions > 1:
-        columns.append([row[4] for row in rows])
+    given = {name: [row[place] for row in kept] for place, name in enumerate(SCHEMA.names)}
+    given["_ingested_at"] = [row[3] for row in rows]
+    given["_partition"] = [row[4] for row in rows]
+    columns = [given[name] for name in operator.taken.names]
     columns += [[7] * len(rows), [row[5] for row in rows], [row[6] for row in rows]]
     schema = operator.inputs[0]
     naive = [
@@ -66,7 +68,7 @@ def slow(operator: Versions, rows: list[Change]) -> Counter[Any]:
             ruling = max((row for row in mine if begin[row] == at), key=lambda row: row[5])
             if not ruling[6]:
                 number = ruling[5] * operator.partitions + (ruling[4] if operator.partitions > 1 else 0)
-                shown = (*ruling[:3], number, at, until)
+                shown = (*ruling[: len(operator.columns)], number, at, until)
                 if operator is NAIVE:
                     shown = tuple(
                         one.replace(tzinfo=None) if isinstance(one, datetime) else one for one in shown
@@ -106,7 +108,7 @@ def numbered(epochs: list[list[Change]]) -> list[list[Change]]:
 
 @LAW
 @given(
-    st.sampled_from([BY_TIME, BY_ARRIVAL, IN_PARTITIONS, NAIVE]),
+    st.sampled_from([BY_TIME, BY_ARRIVAL, IN_PARTITIONS, UNSEEN, NAIVE]),
     histories(),
     BITS,
     st.integers(1, 3),

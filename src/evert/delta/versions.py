@@ -41,9 +41,9 @@ class _Intervals(NamedTuple):
 class Versions:
     """Keeps all changes of each key, and shows from when to when each was valid.
 
-    A change is valid from its time, which is in the column `time` or, where that is NULL or there is none, when it
-    came in. It is valid up to the next change of its key in the order of time; of several at one time the last
-    written is valid and the others never. A delete is a change too, after which nothing is valid.
+    A change is valid from its time: what is in the column `time`, shown or not, or, where that is NULL or there is
+    none, when it came in. It is valid up to the next change of its key in the order of time; of several at one
+    time the last written is valid and the others never. A delete is a change too, after which nothing is valid.
 
     With `(1, 'a')` of 10:00 stored as number 0, the key in `c0`:
 
@@ -62,24 +62,28 @@ class Versions:
 
     columns: pa.Schema
     key: tuple[int, ...]
-    time: int | None = None
+    time: pa.Field | None = None
     partitions: int = 1
 
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:
-        """Beside the columns: when a change came in, its partition if there are several, and what tables add."""
-        more = pa.schema([pa.field(INGESTED_AT, pa.timestamp("us", "UTC"))])
-        if self.partitions > 1:
-            more = more.append(pa.field(PARTITION, pa.int32()))
         change = {POSITION: pa.int64(), OFFSET: pa.int64(), DELETED: pa.bool_()}
-        return (
-            pa.schema([*numbered(self.columns, more), *(pa.field(n, kind) for n, kind in change.items())]),
-        )
+        return (pa.schema([*numbered(self.taken), *(pa.field(name, kind) for name, kind in change.items())]),)
+
+    @cached_property
+    def taken(self) -> pa.Schema:
+        """The columns of a change: a row's, when it came in, its partition if there are several, and its time."""
+        more = [pa.field(INGESTED_AT, pa.timestamp("us", "UTC"))]
+        if self.partitions > 1:
+            more.append(pa.field(PARTITION, pa.int32()))
+        if self.time is not None and self.time.name not in self.columns.names:
+            more.append(self.time)
+        return pa.schema([*self.columns, *more])
 
     @cached_property
     def shown(self) -> pa.Schema:
         """The columns of a version under their names."""
-        kind = pa.timestamp("us", "UTC") if self.time is None else self.columns.field(self.time).type
+        kind = pa.timestamp("us", "UTC") if self.time is None else self.time.type
         more = [(VERSION, pa.int64()), (VALID_FROM, kind), (VALID_TO, kind)]
         return pa.schema([*self.columns, *(pa.field(*one) for one in more)])
 
@@ -102,7 +106,7 @@ class Versions:
         kind = self.shown.field(VALID_FROM).type
         begin = rows.column(count).cast(pa.int64()).cast(kind)
         if self.time is not None:
-            begin = pc.coalesce(rows.column(self.time), begin)
+            begin = pc.coalesce(rows.column(self.taken.names.index(self.time.name)), begin)
         columns = [*rows.columns[:count], number, begin, rows.column(DELETED), rows.column(WEIGHT)]
         return with_hash(pa.table(columns, schema=self.layout.schema), self.layout.key, bits=bits)
 

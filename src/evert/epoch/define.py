@@ -179,6 +179,8 @@ def _hold(tx: Transaction, view: Definition, reads: Sequence[Read]) -> None:
             since = _since(tx, view, read)
             before = None if view.replaces is None else holds.of_holder(tx, read.id, view.replaces)
             holds.take(tx, read.id, view.id, since, since if before is None else max(since, before.upto))
+        if read.kind == "versions":
+            holds.needs_versions(tx, read.id, view.id)
 
 
 def _since(tx: Transaction, view: Definition, read: Read) -> int:

@@ -53,9 +53,7 @@ class Feed:
 def gathered(db: Database, planning: Planning, work: Work, flow: Flow, parts: Sequence[Part]) -> Feed:
     """All that flows into an epoch; a large range of topics is left for Spark to read."""
     with db.catalog.read() as tx:
-        ranges_ = {
-            name: _range(tx, work, flow, name) for name, leaf in flow.leaves.items() if leaf.of_topic
-        }
+        ranges_ = {name: _range(tx, work, flow, name) for name, leaf in flow.leaves.items() if leaf.of_topic}
         counts = {name: ranges.events(tx, [flow.leaves[name].number], *r) for name, r in ranges_.items()}
     events = sum({flow.leaves[name].number: rows for name, rows in counts.items()}.values())
     large = events > inputs.SMALL

@@ -17,6 +17,7 @@ from evert.errors import BadQuery, Expired
 from evert.log import holds
 from evert.plan import ties
 from evert.plan.catalyst import Catalyst
+from evert.plan.planner import run
 from evert.views import bases, changes
 from evert.views.definition import Definition, find
 from evert.views.reader import repeated
@@ -76,7 +77,7 @@ def _register(
         leaf.id: leaf for leaf in (*plan.reads, *plan.leaves)
     }  # Spark may need nothing of what a query names
     for leaf in named.values():
-        if leaf.kind in ("stream", "table"):
+        if leaf.of_topic:
             frame = _topic(db, session, view, leaf, upto, forgets)
         elif leaf.kind == "view" and from_log:
             with db.catalog.read() as tx:
@@ -95,7 +96,7 @@ def _topic(
     db: Database, session: SparkSession, view: Definition, leaf: Leaf, upto: int, forgets: Mapping[int, int]
 ) -> DataFrame:
     """What a topic holds at a position, for a view: events that are gone come from bases."""
-    topic = db.definition(leaf.name)
+    topic = db.definition(leaf.topic)
     with db.catalog.read() as tx:
         hold = holds.of_holder(tx, topic.id, view.id)
         since = max(0 if hold is None else hold.since, forgets.get(topic.id, 0))
@@ -109,7 +110,9 @@ def _topic(
             position=replaced,
         )
     after = max([since, *(base.upto for base in found)])
-    frame = on_spark.read_topic(session, db, leaf.name, after=after, upto=max(after, upto))
+    frame = on_spark.read_topic(session, db, topic.name, after=after, upto=max(after, upto))
+    if leaf.kind == "versions":
+        return on_spark.versions(frame, topic, leaf.schema.names)
     if topic.kind == "table":
         frame = on_spark.latest(frame, topic)
     frame = frame.select(*(on_spark.quoted(name) for name in leaf.schema.names))
@@ -133,7 +136,7 @@ def kept(db: Database, name: str, position: int) -> pa.Table:
 def _run(planning: Planning, session: SparkSession, view: Definition, plan: Plan) -> DataFrame:
     query = planning.query(view)
     try:
-        frame = session.sql(query) if isinstance(query, str) else query(session)
+        frame = run(query, session)
         catalyst = Catalyst(session)
         analysed = catalyst.analysed(frame)
         with catalyst.active(), suppress(ties.Open):

@@ -10,6 +10,7 @@ import pyarrow as pa
 from evert.delta.accumulate import Function
 from evert.delta.aggregate import Aggregate as AggregateKernel
 from evert.delta.session import Session
+from evert.delta.versions import VALID_FROM, VERSION, Versions
 from evert.plan import bykey, joins
 from evert.plan.aggregates import describe, split
 from evert.plan.catalyst import Catalyst
@@ -50,6 +51,19 @@ class Relation:
     leaf: Leaf
     key: tuple[str, ...]
     append_only: bool
+    versions: Versions | None = None
+    """What makes versions of a table's changes, if that is what queries see."""
+
+    @property
+    def columns(self) -> pa.Schema:
+        return self.leaf.schema if self.versions is None else self.versions.shown
+
+    @property
+    def keys(self) -> tuple[tuple[str, ...], ...]:
+        """Columns that tell rows apart."""
+        if self.versions is not None:
+            return (VERSION,), (*self.key, VALID_FROM)
+        return (self.key,) if self.key else ()
 
 
 @dataclass(frozen=True)
@@ -120,9 +134,14 @@ class Incremental:
         relation = self._relations[shape.leaf]
         leaf = relation.leaf
         ids = {column.name: column.id for column in shape.columns}
-        keys: Keys = (tuple(ids[name] for name in relation.key),) if relation.key else ()
+        keys: Keys = tuple(tuple(ids[name] for name in key) for key in relation.keys)
         drawing = Drawing(f"{leaf.kind} {leaf.name}")
-        if leaf.kind == "table":
+        if relation.versions is not None:
+            source = self.nodes.versions(leaf, relation.key, relation.versions)
+            drawing = Drawing(
+                f"versions by {', '.join(relation.key)}", (Drawing(f"table {leaf.topic}"),), source
+            )
+        elif leaf.kind == "table":
             source = self.nodes.table(leaf, relation.key)
             drawing = Drawing(f"upsert by {', '.join(relation.key)}", (drawing,), source)
         else:

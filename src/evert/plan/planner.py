@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from evert.delta.output import Output
-from evert.errors import BadQuery, BadSchema
+from evert.delta.versions import VALID_FROM, VALID_TO, VERSION, Versions
+from evert.errors import BadQuery, BadSchema, UnknownRelation
 from evert.plan.catalyst import Catalyst
 from evert.plan.explain import Drawing
 from evert.plan.fingerprints import FORMAT, digest, plan_text
-from evert.plan.graph import Leaf, LeafKind, Node, Plan
+from evert.plan.graph import VERSIONS, Leaf, LeafKind, Node, Plan
 from evert.plan.incremental import Flow, Incremental, Relation
 from evert.plan.nodes import Nodes, Port, leaf_digest
 from evert.plan.reading import Reader
-from evert.plan.refuse import check, check_text, spark_words
+from evert.plan.refuse import check, check_text, spark_words, unknown
 from evert.plan.tree import Recompute
 from evert.plan.types import ddl, kind_of, kinds_in, named_schema
 from evert.schema.schema import check_names
@@ -53,18 +54,34 @@ class Planner:
         self._placeholders: dict[int, str] = {}
         self._shown: dict[str, tuple[Any, ...]] = {}
         """What each name stands for, in lower case."""
+        self._hidden: dict[str, Relation] = {}
+        """Relations that only queries see which name them, by their names in lower case."""
 
     def register(
-        self, name: str, kind: LeafKind, schema: pa.Schema, id: str, key: tuple[str, ...], append_only: bool
+        self,
+        name: str,
+        kind: LeafKind,
+        schema: pa.Schema,
+        id: str,
+        key: tuple[str, ...],
+        append_only: bool,
+        versions: Versions | None = None,
     ) -> None:
-        """Let queries name a relation; a second one of the same name takes its place."""
+        """Let queries name a relation; a second one of the same name takes its place.
+
+        With `versions`, queries may name those of a table's rows as well.
+        """
         meaning = (id, kind, name, schema, key, append_only)
         if self._shown.get(name.lower()) != meaning:
             self._show(id, Relation(Leaf(id, kind, name, schema), key, append_only))
             self._shown[name.lower()] = meaning
+        self._hidden.pop(name.lower() + VERSIONS, None)
+        if versions is not None:
+            leaf = Leaf(f"{id}v", "versions", name + VERSIONS, versions.taken)
+            self._hidden[leaf.name.lower()] = Relation(leaf, key, append_only, versions)
 
     def _show(self, id: str, relation: Relation) -> None:
-        schema = relation.leaf.schema
+        schema = relation.columns
         self._shown.pop(relation.leaf.name.lower(), None)
         placeholder = self.catalyst.placeholder(relation.leaf.name, ddl(schema.names, kinds_in(schema)))
         self._relations[id] = relation
@@ -76,6 +93,7 @@ class Planner:
         self._relations = {id: one for id, one in self._relations.items() if id not in gone}
         self._placeholders = {one: id for one, id in self._placeholders.items() if id not in gone}
         self._shown.pop(name.lower(), None)
+        self._hidden.pop(name.lower() + VERSIONS, None)
         self.catalyst.forget(name)
 
     def plan(
@@ -120,8 +138,44 @@ class Planner:
             return self._recomputed(view, f"a plan that Evert cannot read ({type(error).__name__})")
 
     def _analysed(self, query: str | Callable[[SparkSession], DataFrame]) -> Any:
+        """The query's plan. A table's versions are shown only to queries that name them."""
+        shown: list[Relation] = []
+        try:
+            while True:
+                try:
+                    return self._with_times(query)
+                except UnknownRelation as error:
+                    relation = self._hidden.get(str(error.details["name"]).lower())
+                    if relation is None or relation in shown:
+                        raise self._better(error) from None
+                    self._show(relation.leaf.id, relation)
+                    shown.append(relation)
+        finally:
+            for relation in shown:
+                self.catalyst.forget(relation.leaf.name)
+
+    def _better(self, error: UnknownRelation) -> Exception:
+        """The error for a name that is not there; if it ends like that of versions, why there are none."""
+        name = str(error.details["name"])
+        if name.lower() in self._hidden:
+            return BadQuery(f"a name with a dot is written in backquotes: `{name}`", name=name)
+        whose = name[: -len(VERSIONS)] if name.lower().endswith(VERSIONS) else name
+        known = {one.leaf.name.lower(): one.leaf for one in self._relations.values() if one.versions is None}
+        leaf = known.get(whose.lower())
+        if leaf is None:
+            return unknown(whose, [one.name for one in known.values()], error.details)
+        if leaf.kind == "table":
+            names = f"{VERSION}, {VALID_FROM} and {VALID_TO}"
+            return BadQuery(f"versions have columns {names}, and {leaf.name} has one of them", name=leaf.name)
+        return BadQuery(
+            f"{leaf.name} is a {leaf.kind}, and only tables have versions",
+            hint="join it without FOR SYSTEM_TIME, or make it a table",
+            name=leaf.name,
+        )
+
+    def _with_times(self, query: str | Callable[[SparkSession], DataFrame]) -> Any:
         """The query's plan. Topics show when a row came in only to queries that name that column."""
-        names = [relation.leaf.name for relation in self._relations.values()]
+        names = [one.leaf.name for one in self._relations.values() if one.versions is None]
         try:
             with spark_words(names):
                 return self.catalyst.analysed(run(query, self.catalyst.session))
