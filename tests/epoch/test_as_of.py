@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
 import evert
-from evert.errors import BadQuery, UnknownRelation
 from evert.testing import ManualClock
 
 
@@ -153,7 +153,8 @@ def test_the_present_rows_and_the_versions_are_read_in_one_query(db):
     view = db.view(
         "both",
         """SELECT o.id, r.rate AS then, n.rate AS now FROM orders o
-        JOIN rates FOR SYSTEM_TIME AS OF o.at AS r ON o.country = r.country JOIN rates n ON n.country = o.country""",
+        JOIN rates FOR SYSTEM_TIME AS OF o.at AS r ON o.country = r.country
+        JOIN rates n ON n.country = o.country""",
     )
     rate(db, "CH", 7, 0)
     rate(db, "CH", 8, 5)
@@ -221,3 +222,95 @@ def test_a_time_that_becomes_a_tables_own_rules_its_versions(db, clock):
     db.refresh()
     assert rows(view) == [(1, 5), (1, 6)]
     assert proved(db)
+
+
+EDGES = [datetime(1970, 1, 1, tzinfo=UTC), datetime(2262, 4, 11, 23, 47, 16, 854775, tzinfo=UTC)]
+TIMES = st.sampled_from([*map(at, range(4)), at(1) - timedelta(microseconds=1), *EDGES, None])
+COUNTRY = st.sampled_from(["CH", "DE"])
+STEP = st.one_of(
+    st.tuples(st.just("order"), COUNTRY, TIMES),
+    st.tuples(st.just("order"), COUNTRY, TIMES),
+    st.tuples(st.just("rate"), COUNTRY, TIMES),
+    st.tuples(st.just("delete"), COUNTRY, st.none()),
+    st.tuples(st.just("wait"), st.none(), st.none()),
+    st.tuples(st.just("refresh"), st.none(), st.none()),
+)
+MEETINGS = {
+    "by time": ("rates", "o.at"),
+    "by arrival": ("stock", "o.at"),
+    "when processed": ("stock", "o._ingested_at"),
+}
+
+
+class Reference:
+    """What orders and changes say by themselves, in plain Python."""
+
+    def __init__(self):
+        self.orders = []
+        self.changes = []
+
+    def valid(self, country, moment, *, own):
+        """The version of a country's row at a moment: the last that was written of the latest time before it."""
+        best = None
+        for number, (place, value, time, came) in enumerate(self.changes):
+            begin = time if own and time is not None else came
+            if (
+                place == country
+                and moment is not None
+                and begin <= moment
+                and (best is None or best[0] <= begin)
+            ):
+                best = begin, number, value
+        return None if best is None or best[2] is None else (best[2], best[1])
+
+    def answer(self, table, expression, *, left):
+        found = []
+        for number, country, moment, came in self.orders:
+            time = came if "_ingested_at" in expression else moment
+            version = self.valid(country, time, own=table == "rates")
+            if version is not None or left:
+                found.append((number, *(version or (None, None))))
+        return found
+
+
+def test_any_events_and_changes_in_any_order(spark, tmp_path_factory):
+    @settings(max_examples=5, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @given(st.lists(STEP, min_size=15, max_size=40), st.booleans())
+    def law(steps, cut):
+        clock, said = ManualClock(), Reference()
+        with evert.open(tmp_path_factory.mktemp("law") / "db", background=False, clock=clock) as db:
+            orders = db.stream("orders", "id INT, country STRING, at TIMESTAMP")
+            schema = "country STRING, rate INT, since TIMESTAMP"
+            rates = db.table("rates", schema, key="country", event_time="since")
+            stock = db.table("stock", schema, key="country")
+            views = {}
+            for left in (False, True):
+                for name, (table, time) in MEETINGS.items():
+                    query = f"""SELECT o.id, r.rate, r._version AS version FROM orders o {"LEFT" * left}
+                        JOIN {table} FOR SYSTEM_TIME AS OF {time} r ON r.country = o.country"""
+                    made = db.view(f"{name} {left}".replace(" ", "_"), query)
+                    views[made.name] = made, table, time, left
+            for number, (kind, country, time) in enumerate(steps):
+                came = at(0) + timedelta(microseconds=clock.now() - ManualClock().now())
+                if kind == "order":
+                    orders.append({"id": number, "country": country, "at": time})
+                    said.orders.append((number, country, time, came))
+                elif kind == "rate":
+                    for topic in (rates, stock):
+                        topic.upsert({"country": country, "rate": number, "since": time})
+                    said.changes.append((country, number, time, came))
+                elif kind == "delete":
+                    for topic in (rates, stock):
+                        topic.delete(country)
+                    said.changes.append((country, None, None, came))
+                elif kind == "wait":
+                    clock.advance("1 hour")
+                elif cut:
+                    db.refresh(timeout=120)
+            db.refresh(timeout=120)
+            for view, table, time, left in views.values():
+                found = sorted(tuple(row.values()) for row in view.rows())
+                assert found == said.answer(table, time, left=left), view.name
+            assert proved(db)
+
+    law()

@@ -135,5 +135,5 @@ def plain(spark, tables: dict[str, pa.Table], query) -> Counter:
     from evert.plan.planner import run
 
     for name, table in tables.items():
-        frame(spark, table).createOrReplaceTempView(name)
+        frame(spark, table).createOrReplaceTempView(f"`{name}`")
     return Counter(comparable(list(row.values())) for row in run(query, spark).toArrow().to_pylist())
