@@ -132,8 +132,8 @@ def comparable(value):
 
 def plain(spark, tables: dict[str, pa.Table], query) -> Counter:
     """The answer of Spark itself over these tables."""
-    from evert.plan.planner import run
+    from evert.plan.relations import run
 
     for name, table in tables.items():
-        frame(spark, table).createOrReplaceTempView(name)
+        frame(spark, table).createOrReplaceTempView(f"`{name}`")
     return Counter(comparable(list(row.values())) for row in run(query, spark).toArrow().to_pylist())

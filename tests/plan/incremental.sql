@@ -42,6 +42,15 @@ select b.price, a.seller from bid b join auction a on a.seller <=> b.bidder;
 -- join by alternatives
 select b.price, a.id from bid b join auction a on a.id = b.auction or a.seller = b.bidder;
 
+-- as of join: versions join
+select b.price, a.reserve, a._version as v from bid b join auction for system_time as of b.at as a on a.id = b.auction;
+
+-- as of left join: versions join anti
+select b.auction, b.price, a.reserve from bid b left join auction for system_time as of b.at a on a.id = b.auction;
+
+-- versions: versions
+select * from `auction.versions`;
+
 -- cross join
 select p.id, a.id as auction from person p cross join auction a;
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
+from evert.delta import Versions
 from evert.plan.planner import Planner
 
 BID = pa.schema(
@@ -34,9 +35,11 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 def planner(spark) -> Planner:
     """A planner that knows a stream, a table and a view."""
     made = Planner(spark)
-    made.register("bid", "stream", BID, "t1", (), True)
-    made.register("auction", "table", AUCTION, "t2", ("id",), False)
-    made.register("person", "view", PERSON, "vperson", ("id",), False)
+    made.relations.register("bid", "stream", BID, "t1", (), True)
+    made.relations.register(
+        "auction", "table", AUCTION, "t2", ("id",), False, versions=Versions(AUCTION, (0,))
+    )
+    made.relations.register("person", "view", PERSON, "vperson", ("id",), False)
     return made
 
 
@@ -48,6 +51,7 @@ class World:
         self._epoch = 0
         self.bids: list[tuple] = []
         self.auctions: dict[int, tuple] = {}
+        self.changes: list[tuple] = []
         self.people: dict[int, tuple] = {}
 
     def epoch(self, rows: int = 12) -> dict[str, pa.Table]:
@@ -56,11 +60,12 @@ class World:
         bids = [self._bid() for _ in range(rows)]
         self.bids += bids
         changes = []
-        for offset in range(rows):
+        for _ in range(rows):
             row = (self._small(), self._maybe(self._small()), self._maybe(self._small(3)), self._small(40))
             row = (row[0], row[1], row[2], self._maybe(row[3]))
             gone = self._random.random() < 0.3
-            changes.append((*row, self._epoch, offset, gone))
+            changes.append((*row, self._epoch, len(self.changes), gone))
+            self.changes.append((*row, self._now(), self._epoch, len(self.changes), gone))
             if gone:
                 self.auctions.pop(row[0], None)
             else:
@@ -81,6 +86,7 @@ class World:
         return {
             "t1": _delta(BID, [(*row, 1) for row in bids]),
             "t2": _delta(AUCTION, [(*row, 1) for row in changes], system),
+            "t2v": _delta(Versions(AUCTION, (0,)).taken, [(*row, 1) for row in self.changes[-rows:]], system),
             "vperson": _delta(PERSON, people),
         }
 
@@ -89,8 +95,23 @@ class World:
         return {
             "bid": _table(BID, self.bids),
             "auction": _table(AUCTION, list(self.auctions.values())),
+            "auction.versions": _table(Versions(AUCTION, (0,)).shown, self._versions()),
             "person": _table(PERSON, list(self.people.values())),
         }
+
+    def _now(self) -> datetime:
+        return START + timedelta(seconds=8 * self._epoch)
+
+    def _versions(self) -> list[tuple]:
+        """The last change of an auction in each epoch, up to the next epoch that changes it."""
+        found = []
+        for auction in {change[0] for change in self.changes}:
+            last = {change[4]: change for change in self.changes if change[0] == auction}
+            times = [change[4] for change in last.values()]
+            for change, end in zip(last.values(), [*times[1:], None], strict=True):
+                if not change[-1]:
+                    found.append((*change[:4], change[6], change[4], end))
+        return found
 
     def _bid(self) -> tuple:
         maybe, small = self._maybe, self._small

@@ -162,8 +162,8 @@ def test_a_relation_registered_again_takes_the_place_of_the_old(spark):
     from evert.plan.planner import Planner
 
     planner = Planner(spark)
-    planner.register("odd name", "stream", pa.schema([("a", pa.int64())]), "t7", (), True)
-    planner.register("odd name", "stream", pa.schema([("b", pa.int64())]), "t8", (), True)
+    planner.relations.register("odd name", "stream", pa.schema([("a", pa.int64())]), "t7", (), True)
+    planner.relations.register("odd name", "stream", pa.schema([("b", pa.int64())]), "t8", (), True)
     assert [leaf.id for leaf in planner.plan("select b from `odd name`").leaves] == ["t8"]
 
 

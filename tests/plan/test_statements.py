@@ -83,6 +83,21 @@ def test_a_view_is_all_that_surrounds_its_query():
     )
 
 
+def test_a_stream_says_when_its_events_happened():
+    made = only(
+        "CREATE STREAM s (at TIMESTAMP) EVENT TIME at LATENESS INTERVAL 10 MINUTES WITH (late = 'drop')"
+    )
+    assert made.options == {"event_time": "at", "lateness": "10 minutes", "late": "drop"}
+    made = only("CREATE TABLE t (k INT PRIMARY KEY, since TIMESTAMP) EVENT TIME since")
+    assert made.options == {"event_time": "since"}
+
+
+def test_a_view_says_what_it_emits():
+    assert only("CREATE MATERIALIZED VIEW v AS SELECT 1").emit is None
+    assert only("CREATE MATERIALIZED VIEW v EMIT CHANGES AS SELECT 1").emit == "changes"
+    assert only("CREATE MATERIALIZED VIEW v EMIT ON WINDOW CLOSE KEY (a) AS SELECT 1").emit == "close"
+
+
 def test_the_query_is_not_looked_into():
     query = "WITH a AS (SELECT ';' AS `x;y`, r'\\' AS z) /*+ h */ SELECT \"a;''\" FROM a /* ; /* ; */ ; */ b"
     assert only(f"CREATE MATERIALIZED VIEW v AS {query}; -- done;").query.text == query
@@ -94,7 +109,7 @@ def test_clauses_of_a_view_come_in_any_order_and_once():
     assert only("CREATE OR REPLACE MATERIALIZED VIEW v HOLD KEY (a) AS SELECT 1").hold
     assert "only a replacement can be held" in refused("CREATE MATERIALIZED VIEW v HOLD AS SELECT 1").message
     twice = refused("CREATE MATERIALIZED VIEW v KEY (a) KEY (b) AS SELECT 1")
-    assert "expected GROUP, HISTORY, REFRESH POLICY or AS with the query, found 'KEY'" in twice.message
+    assert "expected GROUP, HISTORY, REFRESH POLICY, EMIT or AS with the query, found 'KEY'" in twice.message
 
 
 @pytest.mark.parametrize(
@@ -145,9 +160,8 @@ def test_statements_are_cut_at_semicolons_outside_quotes_and_comments():
         ("CREATE SINK s", "CREATE SINK comes in a later version"),
         ("CREATE MATERIALIZED VIEW v AS ;", "expected a query, found the end of the statement"),
         ("CREATE MATERIALIZED VIEW v SELECT 1", "or AS with the query, found 'SELECT'"),
-        ("CREATE MATERIALIZED VIEW v EMIT CHANGES AS SELECT 1", "later version"),
+        ("CREATE MATERIALIZED VIEW v EMIT FINAL AS SELECT 1", "expected CHANGES or ON WINDOW CLOSE"),
         ("CREATE OR REPLACE MATERIALIZED VIEW IF NOT EXISTS v AS SELECT 1", "exclude each other"),
-        ("CREATE STREAM s (at TIMESTAMP) EVENT TIME at LATENESS INTERVAL 10 MINUTES", "later version"),
         (
             "CREATE STREAM s (at TIMESTAMP) EVENT TIME at LATENESS INTERVAL soon",
             "expected a number and a unit",

@@ -64,7 +64,7 @@ QUERIES = [
 
 def test_every_type_comes_back_as_it_went_in(spark, tmp_path):
     planner = Planner(spark)
-    planner.register("odd", "stream", SCHEMA, "t1", (), True)
+    planner.relations.register("odd", "stream", SCHEMA, "t1", (), True)
     plans = [planner.plan(query) for query in QUERIES]
     assert [plan.recomputes for plan in plans] == [None] * len(QUERIES)
     running = Running(plans, spark, tmp_path)

@@ -10,6 +10,7 @@ from evert.delta.swap import Swap
 from evert.delta.top import Order, Top
 from evert.delta.touched import Touched
 from evert.delta.upsert import Upsert
+from evert.delta.versions import Versions
 
 __all__ = [
     "Aggregate",
@@ -24,4 +25,5 @@ __all__ = [
     "Top",
     "Touched",
     "Upsert",
+    "Versions",
 ]

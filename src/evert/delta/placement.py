@@ -15,6 +15,7 @@ from evert.delta.swap import Swap
 from evert.delta.top import Top
 from evert.delta.touched import Touched
 from evert.delta.upsert import Upsert
+from evert.delta.versions import Versions
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def placement(operator: Operator) -> Placement | None:
             return Placement((tuple(range(count)),), tuple(range(count)))
         case Swap(keys=key):
             return Placement((tuple(range(len(key))), key), key)
-        case Near(keys=key) | Top(keys=key) | Touched(keys=key) | Upsert(key=key):
+        case Near(keys=key) | Top(keys=key) | Touched(keys=key) | Upsert(key=key) | Versions(key=key):
             return Placement((key,), key)
         case Output():
             key = tuple(range(len(operator.columns))) if operator.key is None else operator.key

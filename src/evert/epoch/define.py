@@ -13,8 +13,8 @@ from evert.epoch.planning import Planning, explained, group_of
 from evert.errors import BadName, Refused
 from evert.log import holds
 from evert.log.topic import LATE
-from evert.plan.clocks import CLOCK_ID
 from evert.plan.graph import Plan
+from evert.plan.now import CLOCK_ID
 from evert.views import bases, earlier, waiting
 from evert.views import definition as definitions
 from evert.views.definition import Definition, Read
@@ -189,6 +189,8 @@ def _hold(tx: Transaction, view: Definition, reads: Sequence[Read]) -> None:
             since = _since(tx, view, read)
             before = None if view.replaces is None else holds.of_holder(tx, read.id, view.replaces)
             holds.take(tx, read.id, view.id, since, since if before is None else max(since, before.upto))
+        if read.kind == "versions":
+            holds.needs_versions(tx, read.id, view.id)
 
 
 def _since(tx: Transaction, view: Definition, read: Read) -> int:

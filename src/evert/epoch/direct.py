@@ -33,7 +33,7 @@ def slices(
     found: list[Slice] = []
     rest: dict[str, pa.Table] = {}
     for name, (leaf, after, upto) in topics.items():
-        topic = db.definition(leaf.name)
+        topic = db.definition(leaf.topic)
         on_spark.seal_long_tail(db, topic, upto)
         with db.catalog.read() as tx:
             there = segments(tx, topic, after=after, upto=upto)
@@ -68,7 +68,7 @@ def _is_plain(topic: Topic, segment: Segment, leaf: Leaf) -> bool:
 
 def _columns(flow: Flow, name: str, leaf: Leaf) -> tuple[str | None, ...]:
     """The stored columns of a leaf by their places, without those that no chain reads."""
-    extra = [POSITION, OFFSET, DELETED] if leaf.kind == "table" else []
+    extra = [POSITION, OFFSET, DELETED] if leaf.has_changes else []
     stored = [*leaf.schema.names, *extra]
     used: set[int] = set()
     for node in flow.nodes:

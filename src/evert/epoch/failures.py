@@ -122,12 +122,11 @@ def first_bad_position(epochs: Epochs, work: Work) -> int | None:
 def _rows_at(db: Database, view: Definition, position: int) -> list[dict[str, Any]]:
     """A few rows of what was written at a position to the topics that a view reads, as far as they are there."""
     found: list[dict[str, Any]] = []
-    for read in view.reads:
-        if read.kind != "view":
-            with suppress(Expired):
-                for batch in db.log.read([read.name], after=position - 1, upto=position):
-                    rows = batch.rows.slice(0, SHOWN - len(found)).to_pylist()
-                    found += [{"topic": read.name} | {k: _plain(v) for k, v in row.items()} for row in rows]
+    for name in dict.fromkeys(read.name for read in view.reads if read.kind != "view"):
+        with suppress(Expired):
+            for batch in db.log.read([name], after=position - 1, upto=position):
+                rows = batch.rows.slice(0, SHOWN - len(found)).to_pylist()
+                found += [{"topic": name} | {k: _plain(v) for k, v in row.items()} for row in rows]
     return found
 
 

@@ -53,11 +53,9 @@ class Feed:
 def gathered(db: Database, planning: Planning, work: Work, flow: Flow, parts: Sequence[Part]) -> Feed:
     """All that flows into an epoch; a large range of topics is left for Spark to read."""
     with db.catalog.read() as tx:
-        ranges_ = {
-            name: _range(tx, work, flow, name) for name, leaf in flow.leaves.items() if _is_topic(leaf)
-        }
-        counts = {name: ranges.events(tx, [_number(flow.leaves[name])], *r) for name, r in ranges_.items()}
-    events = sum({flow.leaves[name].id: rows for name, rows in counts.items()}.values())
+        ranges_ = {name: _range(tx, work, flow, name) for name, leaf in flow.leaves.items() if leaf.of_topic}
+        counts = {name: ranges.events(tx, [flow.leaves[name].number], *r) for name, r in ranges_.items()}
+    events = sum({flow.leaves[name].number: rows for name, rows in counts.items()}.values())
     large = events > inputs.SMALL
     deltas: dict[str, pa.Table] = {}
     topics: dict[str, tuple[Leaf, int, int]] = {}
@@ -69,7 +67,7 @@ def gathered(db: Database, planning: Planning, work: Work, flow: Flow, parts: Se
             pieces.append(_clock_delta(db, work, leaf))
         elif leaf.kind == "view":
             pieces.append(_view_delta(db, work, leaf))
-        elif leaf.kind in ("stream", "table"):
+        elif leaf.of_topic:
             pieces += _from_bases(db, work, flow, name)
             pieces += _taken_back(db, work, flow, name)
             if counts[name] and large:
@@ -91,16 +89,9 @@ def counted_since(tx: Transaction, work: Work, view: Definition) -> dict[str, in
     for read in view.reads:
         if read.kind != "view" and (work.after == NOWHERE or read.id in work.forgets):
             hold = holds.of_holder(tx, read.id, view.id)
-            found[f"t{read.id}"] = 0 if hold is None else hold.since
+            leaf = f"t{read.id}v" if read.kind == "versions" else f"t{read.id}"
+            found[leaf] = 0 if hold is None else hold.since
     return found
-
-
-def _is_topic(leaf: Leaf) -> bool:
-    return leaf.kind in ("stream", "table")
-
-
-def _number(leaf: Leaf) -> int:
-    return int(leaf.id[1:])
 
 
 def _range(tx: Transaction, work: Work, flow: Flow, name: str) -> tuple[int, int]:
@@ -108,7 +99,7 @@ def _range(tx: Transaction, work: Work, flow: Flow, name: str) -> tuple[int, int
     if work.after != NOWHERE:
         return work.after, work.upto
     since = flow.since.get(name, 0)
-    after = max([since, *(base.upto for base in bases.of_topic(tx, _number(flow.leaves[name]), since))])
+    after = max([since, *(base.upto for base in bases.of_topic(tx, flow.leaves[name].number, since))])
     return after, max(after, work.upto)
 
 
@@ -118,7 +109,7 @@ def _from_bases(db: Database, work: Work, flow: Flow, name: str) -> list[pa.Tabl
     if work.after != NOWHERE or leaf.kind != "stream":
         return []
     with db.catalog.read() as tx:
-        found = bases.of_topic(tx, _number(leaf), flow.since.get(name, 0))
+        found = bases.of_topic(tx, leaf.number, flow.since.get(name, 0))
     schema = inputs.source_schema(leaf).append(pa.field("__w", pa.int64()))
     return [inputs.renamed(bases.read(db.log.files, base, leaf.schema), schema) for base in found]
 
@@ -126,7 +117,7 @@ def _from_bases(db: Database, work: Work, flow: Flow, name: str) -> list[pa.Tabl
 def _taken_back(db: Database, work: Work, flow: Flow, name: str) -> list[pa.Table]:
     """Events that are forgotten, with negative weight."""
     leaf = flow.leaves[name]
-    upto = work.forgets.get(_number(leaf))
+    upto = work.forgets.get(leaf.number)
     since = flow.since.get(name, 0)
     if upto is None or upto <= since or work.after == NOWHERE:
         return []

@@ -16,9 +16,9 @@ from evert.catalog import Transaction
 from evert.epoch import spark as on_spark
 from evert.epoch.worker import wide_table
 from evert.log import ticks, watermarks
-from evert.log.topic import DELETED, INGESTED_AT, OFFSET, POSITION, WATERMARK
-from evert.plan.clocks import CLOCK_ID
+from evert.log.topic import DELETED, INGESTED_AT, OFFSET, PARTITION, POSITION, WATERMARK
 from evert.plan.graph import Leaf
+from evert.plan.now import CLOCK_ID
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,15 +35,15 @@ def source_schema(leaf: Leaf) -> pa.Schema:
     """The columns of a leaf as a source: numbered, in the types that Spark carries, with what tables add."""
     kinds = [field.type for field in on_spark.carried(leaf.schema)]
     numbered = [pa.field(f"c{i}", kind) for i, kind in enumerate(kinds)]
-    return pa.schema([*numbered, *(_CHANGE if leaf.kind == "table" else [])])
+    return pa.schema([*numbered, *(_CHANGE if leaf.has_changes else [])])
 
 
 def topic_delta(db: Database, leaf: Leaf, after: int, upto: int) -> pa.Table:
     """The events of a topic in `(after, upto]` as a delta."""
     names = leaf.schema.names
-    extra = [field.name for field in _CHANGE] if leaf.kind == "table" else []
-    users = [name for name in names if name not in (INGESTED_AT, WATERMARK)]
-    batches = [b.rows for b in db.log.read([leaf.name], after=after, upto=upto, columns=users)]
+    extra = [field.name for field in _CHANGE] if leaf.has_changes else []
+    users = [name for name in names if name not in (INGESTED_AT, PARTITION, WATERMARK)]
+    batches = [b.rows for b in db.log.read([leaf.topic], after=after, upto=upto, columns=users)]
     schema = source_schema(leaf)
     if not batches:
         return weighted(schema.empty_table())
@@ -117,9 +117,9 @@ def topic_frame(spark: SparkSession, db: Database, leaf: Leaf, after: int, upto:
     """The events of a topic in `(after, upto]` as Spark reads them."""
     from pyspark.sql import functions as f
 
-    frame = on_spark.read_topic(spark, db, leaf.name, after=after, upto=upto)
+    frame = on_spark.read_topic(spark, db, leaf.topic, after=after, upto=upto)
     if WATERMARK in leaf.schema.names:
         frame = on_spark.marked(frame, marks_of(db, leaf, after, upto))
     columns = [f.col(on_spark.quoted(name)).alias(f"c{i}") for i, name in enumerate(leaf.schema.names)]
-    extra = [f.col(field.name) for field in _CHANGE] if leaf.kind == "table" else []
+    extra = [f.col(field.name) for field in _CHANGE] if leaf.has_changes else []
     return frame.select(*columns, *extra, f.lit(1).cast("bigint").alias("__w"))

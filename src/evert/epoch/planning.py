@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from evert.catalog import Transaction
+from evert.delta.versions import VALID_FROM, VALID_TO, VERSION, Versions
 from evert.epoch import spark as on_spark
 from evert.errors import Absent, Conflict, Refused
 from evert.log.names import folded
@@ -124,10 +125,11 @@ class Planning:
             found = []
             used = {leaf.id: leaf.used for leaf in plan.leaves}
             for leaf in plan.reads:
-                if leaf.kind in ("stream", "table"):
-                    topic = self._db.log.registry.find(tx, leaf.name)
+                if leaf.of_topic:
+                    topic = self._db.log.registry.find(tx, leaf.topic)
                     columns = used.get(leaf.id, ())
-                    found.append(Read(topic.kind, topic.id, topic.name, topic.version, columns))
+                    kind = "versions" if leaf.kind == "versions" else topic.kind
+                    found.append(Read(kind, topic.id, topic.name, topic.version, columns))
                 elif leaf.kind == "view":
                     below = definitions.find(tx, leaf.name)
                     found.append(Read("view", below.id, below.name))
@@ -147,7 +149,7 @@ class Planning:
         with self._db.catalog.read() as tx:
             for topic, columns in self._topics(tx, () if view is None else view.reads):
                 stream = topic.kind == "stream"
-                planner.register(
+                planner.relations.register(
                     topic.name,
                     topic.kind,
                     columns,
@@ -155,6 +157,7 @@ class Planning:
                     () if stream else topic.key,  # the key of a stream only keeps rows together
                     append_only=stream and topic.options.views == "keep",
                     has_event_time=stream and topic.options.event_time is not None,
+                    versions=None if stream else _versions(topic, columns),
                 )
             for other in definitions.all(tx):
                 if not other.current:
@@ -162,9 +165,9 @@ class Planning:
                 if other.columns is not None and other.id not in own:
                     key = other.key or ()
                     id = f"v{folded(other.name)}"
-                    planner.register(other.name, "view", other.columns, id, key, append_only=False)
+                    planner.relations.register(other.name, "view", other.columns, id, key, append_only=False)
                 else:
-                    planner.forget(other.name)
+                    planner.relations.forget(other.name)
 
     def _topics(self, tx: Transaction, reads: Iterable[Read]) -> Iterable[tuple[Topic, pa.Schema]]:
         """All topics; those that are read already with the columns they had when that began."""
@@ -173,6 +176,15 @@ class Planning:
         for topic in registry.all(tx).values():
             then = registry.at_version(tx, topic, bound.get(topic.id, topic.version))
             yield topic, pa.schema([topic.schema.arrow.field(name) for name in then.schema.names])
+
+
+def _versions(topic: Topic, columns: pa.Schema) -> Versions | None:
+    """What makes versions of a table's rows; nothing does if its own columns have the names that those need."""
+    if {name.lower() for name in columns.names} & {VERSION, VALID_FROM, VALID_TO}:
+        return None
+    time = topic.options.event_time
+    key = tuple(columns.names.index(name) for name in topic.key)
+    return Versions(columns, key, None if time is None else topic.schema.arrow.field(time), topic.partitions)
 
 
 def _imported(view: Definition) -> Callable[..., Any]:

@@ -17,9 +17,10 @@ from evert.epoch import spark as on_spark
 from evert.errors import BadQuery, Expired
 from evert.log import holds, watermarks
 from evert.log.topic import WATERMARK
-from evert.plan import clocks, ties
+from evert.plan import now, ties
 from evert.plan.catalyst import Catalyst
 from evert.plan.closing import closed
+from evert.plan.relations import run
 from evert.views import bases, changes
 from evert.views.definition import Definition, find
 from evert.views.reader import repeated
@@ -79,7 +80,7 @@ def _register(
         leaf.id: leaf for leaf in (*plan.reads, *plan.leaves)
     }  # Spark may need nothing of what a query names
     for leaf in named.values():
-        if leaf.kind in ("stream", "table"):
+        if leaf.of_topic:
             frame = _topic(db, session, view, leaf, upto, forgets)
         elif leaf.kind == "view" and from_log:
             with db.catalog.read() as tx:
@@ -100,7 +101,7 @@ def _topic(
     db: Database, session: SparkSession, view: Definition, leaf: Leaf, upto: int, forgets: Mapping[int, int]
 ) -> DataFrame:
     """What a topic holds at a position, for a view: events that are gone come from bases."""
-    topic = db.definition(leaf.name)
+    topic = db.definition(leaf.topic)
     with db.catalog.read() as tx:
         hold = holds.of_holder(tx, topic.id, view.id)
         since = max(0 if hold is None else hold.since, forgets.get(topic.id, 0))
@@ -114,7 +115,9 @@ def _topic(
             position=replaced,
         )
     after = max([since, *(base.upto for base in found)])
-    frame = on_spark.read_topic(session, db, leaf.name, after=after, upto=max(after, upto))
+    frame = on_spark.read_topic(session, db, topic.name, after=after, upto=max(after, upto))
+    if leaf.kind == "versions":
+        return on_spark.versions(frame, topic, leaf.schema.names)
     if WATERMARK in leaf.schema.names:
         frame = on_spark.marked(frame, inputs.marks_of(db, leaf, after, max(after, upto)))
     if topic.kind == "table":
@@ -148,7 +151,7 @@ def _closed(db: Database, catalyst: Catalyst, view: Definition, plan: Plan, anal
             mark = watermarks.watermark(tx, int(streams[name].id[1:]), upto)
         at = catalyst.value_of(f"SELECT timestamp_micros({'NULL' if mark is None else mark})")
         is_open = catalyst.not_before(end, at) if closing.sessions else catalyst.after(end, at)
-        made = catalyst.filtered(catalyst.negation(is_open), made)
+        made = catalyst.filtered(made, catalyst.negation(is_open))
     return made
 
 
@@ -168,14 +171,14 @@ def _run(
 ) -> DataFrame:
     query = planning.query(view)
     try:
-        frame = session.sql(query) if isinstance(query, str) else query(session)
+        frame = run(query, session)
         catalyst = Catalyst(session)
         analysed = catalyst.analysed(frame)
         if view.options.emit != "changes":
             analysed = _closed(db, catalyst, view, plan, analysed, upto)
             frame = catalyst.frame(analysed)
-        if clocks.asks_time(catalyst, analysed):
-            analysed = clocks.with_clock(catalyst, analysed)
+        if now.asks_time(catalyst, analysed):
+            analysed = now.with_clock(catalyst, analysed)
             frame = catalyst.frame(analysed)
         with catalyst.active(), suppress(ties.Open):
             if ties.matter(catalyst, plan, analysed):

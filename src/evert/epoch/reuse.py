@@ -88,4 +88,4 @@ def _topics(plan: Plan, reuse: Reuse) -> set[int]:
         for port in node.ports
         for chain in port
     }
-    return {int(leaf.id[1:]) for leaf in plan.leaves if leaf.kind in ("stream", "table") and leaf.id in read}
+    return {leaf.number for leaf in plan.leaves if leaf.of_topic and leaf.id in read}

@@ -243,7 +243,7 @@ class Scheduler:
 
     def _whole_from(self, tx: Transaction, views: Sequence[Definition]) -> int:
         """From which position on the tables that these views read have all their rows."""
-        tables = {read.id for view in views for read in view.reads if read.kind == "table"}
+        tables = {read.id for view in views for read in view.reads if read.kind in ("table", "versions")}
         found = [tx.one("SELECT replaced FROM topics WHERE id = ?", table) or (0,) for table in tables]
         return max((replaced for (replaced,) in found), default=0)
 

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from evert.config import Config
+from evert.delta.versions import VALID_FROM, VALID_TO, VERSION
 from evert.epoch.java import find_java
 from evert.errors import NotFound
 from evert.log.segments import Segment, segments
@@ -199,6 +200,24 @@ def latest(frame: DataFrame, topic: Topic) -> DataFrame:
     order = f.struct(f.col(POSITION), f.col(OFFSET))
     last = frame.groupBy(*(quoted(name) for name in topic.key)).agg(f.max_by(values, order).alias("row"))
     return last.where(~f.col(f"row.{DELETED}")).select(*(f.col(f"row.{quoted(name)}") for name in names))
+
+
+def versions(frame: DataFrame, topic: Topic, taken: Sequence[str]) -> DataFrame:
+    """The versions of a table's rows, from its changes; `taken` are the columns of a change as a view sees it."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    begin = f.col(INGESTED_AT)
+    if (time := topic.options.event_time) is not None:
+        kind = frame.schema[time].dataType
+        begin = f.coalesce(f.col(quoted(time)), begin.cast(kind))
+    order = Window.partitionBy(*(quoted(name) for name in topic.key)).orderBy(begin, POSITION, OFFSET)
+    number = f.col(OFFSET) * topic.partitions + f.col(PARTITION)
+    made = [number.alias(VERSION), begin.alias(VALID_FROM), f.lead(begin).over(order).alias(VALID_TO)]
+    columns = [f.col(quoted(name)) for name in taken[: taken.index(INGESTED_AT)]]
+    all_of_them = frame.select(*columns, DELETED, *made)
+    there = f.isnull(VALID_TO) | (f.col(VALID_FROM) < f.col(VALID_TO))
+    return all_of_them.where(~f.col(DELETED) & there).drop(DELETED)
 
 
 def seal_long_tail(db: Database, topic: Topic, upto: int) -> None:

@@ -13,7 +13,7 @@ from evert.catalog import Transaction
 from evert.delta.passing import Passing
 from evert.epoch.planning import Planning
 from evert.log import ticks
-from evert.plan.clocks import CLOCK_ID
+from evert.plan.now import CLOCK_ID
 from evert.trace import RunCache, Stored, Trace
 from evert.views import states
 from evert.views.definition import Definition

@@ -5,8 +5,9 @@
     value     7    8    9    del   1            8    del   1
 
 A delete stays for `tombstones` so that readers see it, and with `history` every version stays that was the
-latest at some time within it. Positions and offsets do not change. Streams are never compacted: each of
-their rows is a fact.
+latest at some time within it. As long as a view reads a table's versions, all of them stay: what it shows of
+them could not be proved, nor built again, if they went. Positions and offsets do not change. Streams are never
+compacted: each of their rows is a fact.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ def compact(
         old = segments.segments(tx, topic)
         (barrier,) = tx.one("SELECT min(position) FROM tail WHERE topic = ?", topic.id) or (None,)
         seen = holds.seen_upto(tx, topic.id)
+        versions = holds.of_versions(tx, topic.id)
         now = tx.now
     if topic.kind != "table":
         raise Refused(
@@ -73,6 +75,9 @@ def compact(
         old = [segment for segment in old if segment.last < barrier]
     if not old:
         return 0
+    if versions:
+        everything = np.ones(sum(segment.rows for segment in old), np.bool_)
+        return _nothing_to_do(catalog, topic, old[-1].last, Verdict(everything, 0, 0), lease)
     verdict = _judge(reader, topic, old[-1].last, now, seen, renew)
     if verdict.keep.all():
         return _nothing_to_do(catalog, topic, old[-1].last, verdict, lease)
@@ -80,7 +85,7 @@ def compact(
 
     def work(tx: Transaction) -> None:
         lease.check(tx)
-        if reader.topic(name, tx) != topic:
+        if reader.topic(name, tx) != topic or holds.of_versions(tx, topic.id):
             raise Conflict(f"{topic.name} was changed while it was compacted", topic=topic.name)
         for segment in old:
             if not tx.run("DELETE FROM segments WHERE id = ? AND file = ?", segment.id, segment.file):

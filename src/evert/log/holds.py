@@ -1,7 +1,8 @@
 """Holds: who still needs old rows of a topic, so that retention and compaction do not take them unseen.
 
 A holder counts the topic's rows after `since`, has seen everything up to `seen`, and can do without the rows
-up to `upto`, because it has taken them over or has taken them back.
+up to `upto`, because it has taken them over or has taken them back. One that reads the versions of a table
+needs the rows that others have replaced, too.
 """
 
 from __future__ import annotations
@@ -25,6 +26,15 @@ def take(tx: Transaction, topic: int, holder: int, since: int, upto: int) -> Non
     """Begin to hold: rows after `since` count, those up to `upto` are kept elsewhere, none has been seen."""
     sql = "INSERT INTO holds (topic, holder, since, upto, seen) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
     tx.run(sql, topic, holder, since, upto, since)
+
+
+def needs_versions(tx: Transaction, topic: int, holder: int) -> None:
+    tx.run("UPDATE holds SET versions = 1 WHERE topic = ? AND holder = ?", topic, holder)
+
+
+def of_versions(tx: Transaction, topic: int) -> bool:
+    """Whether somebody needs all versions of a table's rows."""
+    return bool(tx.one("SELECT 1 FROM holds WHERE topic = ? AND versions LIMIT 1", topic))
 
 
 def release(tx: Transaction, holder: int) -> None:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from evert.errors import Unsupported
-from evert.plan.expressions import CATALYST, Expressions, Package, unnamed
+from evert.plan import as_of
+from evert.plan.expressions import CATALYST, Expressions, Package, name_of, unnamed
 from evert.plan.nesting import Nesting
 from evert.plan.tree import Column, Term
 
@@ -125,10 +126,75 @@ class Catalyst(Expressions):
     def query(self, text: str) -> DataFrame:
         """The frame of one query; other statements are refused by the parser, so nothing is executed here."""
         with self.quietly(), self.active():
-            return self.frame(self._java.sessionState().sqlParser().parseQuery(text))
+            return self.frame(as_of.parsed(self, self._parser.parseQuery, text))
 
-    def filtered(self, condition: Term, plan: Any) -> Any:
+    @property
+    def _parser(self) -> Any:
+        return self._java.sessionState().sqlParser()
+
+    def term(self, text: str) -> Term:
+        """An expression as the parser reads it; nothing in it is resolved."""
+        return self._parser.parseExpression(text)
+
+    def unresolved(self, name: str) -> Any:
+        """A relation by its name, which is looked up when the plan is analysed."""
+        return self._parser.parseQuery("TABLE `" + name.replace("`", "``") + "`")
+
+    def named(self, plan: Any, name: str) -> Any:
+        return self.module(f"{CATALYST}.plans.logical.SubqueryAlias").apply(name, plan)
+
+    def filtered(self, plan: Any, condition: Term) -> Any:
         return self._plans.Filter(condition, plan)
+
+    def joined(self, join: Any, right: Any, condition: Term) -> Any:
+        """The join with another right side and condition."""
+        return join.copy(join.left(), right, join.joinType(), self.option(condition), join.hint())
+
+    def rebuilt(self, node: Any, change: Callable[[Any], Any]) -> Any:
+        """An operator or expression with all plans in it changed: children, subqueries, the queries of a WITH."""
+        old = [node.productElement(place) for place in range(node.productArity())]
+        new = [self._changed(part, change) for part in old]
+        if all(after is before for after, before in zip(new, old, strict=True)):
+            return node
+        array = self.session._sc._gateway.new_array(self._jvm.java.lang.Object, len(new))
+        for place, part in enumerate(new):
+            array[place] = part
+        return node.makeCopy(array)
+
+    def _changed(self, part: Any, change: Callable[[Any], Any]) -> Any:
+        """A parameter of an operator with the plans in it changed; the same if there are none."""
+        kinds = self._kinds
+        if not hasattr(part, "_target_id"):  # a number or a text
+            return part
+        if kinds["plan"].isInstance(part):
+            return change(part)
+        if kinds["node"].isInstance(part):
+            return self.rebuilt(part, change) if self.has_subqueries(part) else part
+        if kinds["sequence"].isInstance(part):
+            return self._all_changed(part, self.items(part), self.sequence, change)
+        if kinds["some"].isInstance(part):
+            return self._all_changed(part, [part.get()], lambda one: self.option(one[0]), change)
+        name = name_of(part)
+        if name.startswith("Tuple"):
+            items = [part.productElement(place) for place in range(part.productArity())]
+            return self._all_changed(part, items, lambda new: getattr(self._jvm.scala, name)(*new), change)
+        return part
+
+    def _all_changed(
+        self, whole: Any, old: list[Any], made: Callable[[list[Any]], Any], change: Callable[[Any], Any]
+    ) -> Any:
+        new = [self._changed(part, change) for part in old]
+        return whole if all(a is b for a, b in zip(new, old, strict=True)) else made(new)
+
+    @cached_property
+    def _kinds(self) -> dict[str, Any]:
+        names = {
+            "plan": f"{CATALYST}.plans.logical.LogicalPlan",
+            "node": f"{CATALYST}.trees.TreeNode",
+            "sequence": "scala.collection.Seq",
+            "some": "scala.Some",
+        }
+        return {kind: self.java_class(name) for kind, name in names.items()}
 
     def without(self, name: str, plan: Any) -> Any:
         """The plan without its columns of this name."""

@@ -113,7 +113,7 @@ class _Closer:
         known = catalyst.is_not_null(mark)
         condition = catalyst.both([known, catalyst.negation(in_time)])
         return plan.withNewChildren(
-            catalyst.sequence([catalyst.filtered(condition if late else catalyst.negation(condition), child)])
+            catalyst.sequence([catalyst.filtered(child, condition if late else catalyst.negation(condition))])
         )
 
     def _carried(self, plan: Any) -> tuple[Any, Term]:

@@ -139,6 +139,11 @@ class Expressions:
     def not_before(self, one: Term, two: Term) -> Term:
         return self._of.GreaterThanOrEqual(one, two)
 
+    def within(self, moment: Term, begin: Term, end: Term) -> Term:
+        """Whether a time is not before the begin, and before the end if there is one."""
+        ended = self._of.Or(self._of.IsNull(end), self._of.LessThan(moment, end))
+        return self._of.And(self._of.LessThanOrEqual(begin, moment), ended)
+
     def is_not_null(self, term: Term) -> Term:
         return self._of.IsNotNull(term)
 

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from evert.delta.inline import Work
     from evert.delta.operator import Operator
 
-LeafKind = Literal["stream", "table", "view", "clock", "constant", "query"]
+LeafKind = Literal["stream", "table", "versions", "view", "clock", "constant", "query"]
+VERSIONS = ".versions"
+"""What the name of a table's versions ends in."""
 How = Literal["incremental", "per key", "whole"]
 """What a node reads for a change: the change and what it meets, all rows of the keys in it, or its whole input."""
 
@@ -29,9 +31,9 @@ How = Literal["incremental", "per key", "whole"]
 class Leaf:
     """A relation that a view reads: `t<topic id>`, `v<name>`, or `k<n>` for constants of the query itself.
 
-    A clock has one row, a moment: `clock` is what `now()` means, `w<topic id>` the watermark of a stream.
-
-    A view that is recomputed is fed by the leaf `q<n>`, its query's whole result.
+    A clock has one row, a moment: `clock` is what `now()` means, `w<topic id>` the watermark of a stream. A view
+    that is recomputed is fed by the leaf `q<n>`, its query's whole result. The changes that a table's versions are
+    made of are the leaf `t<topic id>v`, and come with when they came in.
 
     A constant has its `rows` (columns `c0 ...` and `__w`), which it gives once, in the first epoch.
     """
@@ -43,6 +45,26 @@ class Leaf:
     rows: pa.Table | None = None
     used: tuple[str, ...] | None = None
     """The columns on which the view's rows depend, and perhaps others; None if that is not known."""
+
+    @property
+    def of_topic(self) -> bool:
+        """Whether its rows are those of a topic."""
+        return self.kind in ("stream", "table", "versions")
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether its rows are a table's: each with its place in the log, and whether it deletes."""
+        return self.kind in ("table", "versions")
+
+    @property
+    def topic(self) -> str:
+        """The name of the topic whose rows these are."""
+        return self.name.removesuffix(VERSIONS) if self.kind == "versions" else self.name
+
+    @property
+    def number(self) -> int:
+        """The id of that topic."""
+        return int(self.id.strip("tv"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ from evert.plan.explain import Drawing
 from evert.plan.graph import Leaf
 from evert.plan.keys import Keys, through_project
 from evert.plan.nodes import Nodes, Port
+from evert.plan.relations import Relation
 from evert.plan.tree import (
     Aggregate,
     Column,
@@ -44,16 +45,6 @@ from evert.plan.types import arrow_schema, kind_of
 
 MOST_CONSTANT_ROWS = 100_000
 """A RANGE or VALUES of more rows is not kept as a leaf."""
-
-
-@dataclass(frozen=True)
-class Relation:
-    """A leaf that queries may name, and what is known of its rows."""
-
-    leaf: Leaf
-    key: tuple[str, ...]
-    append_only: bool
-    has_event_time: bool = False
 
 
 @dataclass(frozen=True)
@@ -128,9 +119,14 @@ class Incremental:
         relation = self._relations[shape.leaf]
         leaf = relation.leaf
         ids = {column.name: column.id for column in shape.columns}
-        keys: Keys = (tuple(ids[name] for name in relation.key),) if relation.key else ()
+        keys: Keys = tuple(tuple(ids[name] for name in key) for key in relation.keys)
         drawing = Drawing(f"{leaf.kind} {leaf.name}")
-        if leaf.kind == "table":
+        if relation.versions is not None:
+            source = self.nodes.versions(leaf, relation.key, relation.versions)
+            drawing = Drawing(
+                f"versions by {', '.join(relation.key)}", (Drawing(f"table {leaf.topic}"),), source
+            )
+        elif leaf.kind == "table":
             source = self.nodes.table(leaf, relation.key)
             drawing = Drawing(f"upsert by {', '.join(relation.key)}", (drawing,), source)
         else:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from evert.delta.inline import Work
 from evert.delta.upsert import Upsert
+from evert.delta.versions import Versions
 from evert.plan.catalyst import Catalyst
 from evert.plan.chains import Pipe, Through, builder, no_expression, operated, segments
 from evert.plan.expressions import name_of
@@ -66,13 +67,23 @@ class Nodes:
 
     def table(self, leaf: Leaf, key: tuple[str, ...]) -> str:
         """The node that keeps the present rows of a table."""
-        self.leaf(leaf)
         places = tuple(leaf.schema.names.index(name) for name in key)
-        operator = Upsert(leaf.schema, places)
-        fingerprint = digest([FORMAT, "upsert", self._sources[leaf.id][0], places])
+        return self._changes("upsert", Upsert(leaf.schema, places), leaf, key, [places])
+
+    def versions(self, leaf: Leaf, key: tuple[str, ...], operator: Versions) -> str:
+        """The node that keeps the versions of a table's rows."""
+        spec = [operator.key, operator.time and operator.time.name, operator.partitions]
+        return self._changes("versions", operator, leaf, key, spec)
+
+    def _changes(
+        self, kind: str, operator: Operator, leaf: Leaf, key: tuple[str, ...], spec: Sequence[Any]
+    ) -> str:
+        """The node that takes in a table's changes as they are."""
+        self.leaf(leaf)
+        fingerprint = digest([FORMAT, kind, self._sources[leaf.id][0], *spec])
         chain = Chain(leaf.id, False, lambda attribute: attribute, inline=Work(()))
-        detail = f"{leaf.name} by {', '.join(key)}"
-        return self._add("upsert", operator, ((chain,),), detail, fingerprint, append_only=False)
+        detail = f"{leaf.topic} by {', '.join(key)}"
+        return self._add(kind, operator, ((chain,),), detail, fingerprint, append_only=False)
 
     def add(
         self,
@@ -139,7 +150,7 @@ class Nodes:
         for leaf in self.leaves.values():
             places = self._used.get(leaf.id, set())
             used = tuple(name for place, name in enumerate(leaf.schema.names) if place in places)
-            found.append(leaf if leaf.kind == "table" else replace(leaf, used=used))
+            found.append(leaf if leaf.has_changes else replace(leaf, used=used))
         return tuple(found)
 
     def _add(

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from evert.delta.output import Output
 from evert.errors import BadQuery, BadSchema
-from evert.plan import clocks
+from evert.plan import now
 from evert.plan.catalyst import Catalyst
-from evert.plan.clocks import CLOCK_SCHEMA
-from evert.plan.closing import MARK, Closing, Emit, closed
+from evert.plan.closing import Closing, Emit, closed
 from evert.plan.explain import Drawing
 from evert.plan.fingerprints import FORMAT, digest, plan_text
-from evert.plan.graph import Leaf, LeafKind, Node, Plan
-from evert.plan.incremental import Flow, Incremental, Relation
+from evert.plan.graph import Leaf, Node, Plan
+from evert.plan.incremental import Flow, Incremental
 from evert.plan.nodes import Nodes, Port, leaf_digest
+from evert.plan.now import CLOCK_SCHEMA
 from evert.plan.reading import Reader
 from evert.plan.refuse import check, check_text, spark_words
+from evert.plan.relations import Relation, Relations, run
 from evert.plan.tree import Read, Recompute, Shape, Timed
-from evert.plan.types import ddl, kind_of, kinds_in, named_schema
+from evert.plan.types import kind_of, kinds_in, named_schema
 from evert.schema.schema import check_names
 from evert.schema.types import Column
 
@@ -39,8 +39,6 @@ _SETTINGS = (
     "spark.sql.storeAssignmentPolicy",
 )
 """Settings of a session that change what a query means."""
-STAMP = pa.field("_ingested_at", pa.timestamp("us", "UTC"))
-"""The column that says when a row came in; every topic has it, for queries that name it."""
 
 
 class Planner:
@@ -53,46 +51,7 @@ class Planner:
         self.catalyst = Catalyst.planning(session)
         conf = self.catalyst.session.conf
         self._settings = {name: str(conf.get(name)) for name in _SETTINGS}
-        self._relations: dict[str, Relation] = {}
-        self._placeholders: dict[int, str] = {}
-        self._shown: dict[str, tuple[Any, ...]] = {}
-        """What each name stands for, in lower case."""
-        self._current: dict[str, str] = {}
-        """The relation that each name is shown as now."""
-
-    def register(
-        self,
-        name: str,
-        kind: LeafKind,
-        schema: pa.Schema,
-        id: str,
-        key: tuple[str, ...],
-        append_only: bool,
-        *,
-        has_event_time: bool = False,
-    ) -> None:
-        """Let queries name a relation; a second one of the same name takes its place."""
-        meaning = (id, kind, name, schema, key, append_only, has_event_time)
-        if self._shown.get(name.lower()) != meaning:
-            self._show(id, Relation(Leaf(id, kind, name, schema), key, append_only, has_event_time))
-            self._shown[name.lower()] = meaning
-
-    def _show(self, id: str, relation: Relation) -> None:
-        schema = relation.leaf.schema
-        self._shown.pop(relation.leaf.name.lower(), None)
-        placeholder = self.catalyst.placeholder(relation.leaf.name, ddl(schema.names, kinds_in(schema)))
-        self._relations[id] = relation
-        self._placeholders[placeholder] = id
-        self._current[relation.leaf.name.lower()] = id
-
-    def forget(self, name: str) -> None:
-        """Queries can no longer name this relation."""
-        gone = {id for id, relation in self._relations.items() if relation.leaf.name.lower() == name.lower()}
-        self._relations = {id: one for id, one in self._relations.items() if id not in gone}
-        self._placeholders = {one: id for one, id in self._placeholders.items() if id not in gone}
-        self._shown.pop(name.lower(), None)
-        self._current.pop(name.lower(), None)
-        self.catalyst.forget(name)
+        self.relations = Relations(self.catalyst)
 
     def plan(
         self,
@@ -128,16 +87,15 @@ class Planner:
     ) -> Plan:
         if isinstance(query, str):
             check_text(query)
-        analysed = self._analysed(query, emit)
+        analysed = self.relations.analysed(query, emit)
         closing = None
         if emit != "changes":
-            streams = {one.leaf.name for one in self._relations.values() if one.has_event_time}
-            analysed, closing = closed(self.catalyst, analysed, streams, emit)
-        if clocks.asks_time(self.catalyst, analysed):
-            self.register(clocks.CLOCK, "clock", clocks.CLOCK_SCHEMA, clocks.CLOCK_ID, (), append_only=False)
-            analysed = clocks.with_clock(self.catalyst, analysed)
-        found = check(self.catalyst, analysed, self._placeholders)
-        reads = tuple(self._relations[self._placeholders[one]].leaf for one in found)
+            analysed, closing = closed(self.catalyst, analysed, self.relations.timed, emit)
+        if now.asks_time(self.catalyst, analysed):
+            self.relations.register(now.CLOCK, "clock", now.CLOCK_SCHEMA, now.CLOCK_ID, (), append_only=False)
+            analysed = now.with_clock(self.catalyst, analysed)
+        found = check(self.catalyst, analysed, self.relations.placeholders)
+        reads = tuple(self.relations.by_id[self.relations.placeholders[one]].leaf for one in found)
         columns = self._columns(analysed)
         view = _View(query, analysed, reads, columns, _places(key, columns), closing)
         if full:
@@ -148,39 +106,6 @@ class Planner:
             return self._recomputed(view, str(reason))
         except Catalyst.failures() as error:
             return self._recomputed(view, f"a plan that Evert cannot read ({type(error).__name__})")
-
-    def _analysed(self, query: str | Callable[[SparkSession], DataFrame], emit: Emit) -> Any:
-        """The query's plan. Topics show when a row came in only to queries that name that column, and watermarks
-        only to those that wait for them."""
-        if emit == "changes":
-            return self._with_times(query)
-        with self._showing(MARK, lambda relation: relation.has_event_time):
-            return self._with_times(query)
-
-    @contextmanager
-    def _showing(self, field: pa.Field, chosen: Callable[[Relation], bool]) -> Iterator[None]:
-        """Show relations with one more column."""
-        shown = {id: self._relations[id] for id in self._current.values() if chosen(self._relations[id])}
-        for id, relation in shown.items():
-            leaf = replace(relation.leaf, schema=relation.leaf.schema.append(field))
-            self._show(f"{id} with {field.name}", replace(relation, leaf=leaf))
-        try:
-            yield
-        finally:
-            for id, relation in shown.items():
-                self._show(id, relation)
-
-    def _with_times(self, query: str | Callable[[SparkSession], DataFrame]) -> Any:
-        names = [one.leaf.name for one in self._relations.values() if one.leaf.kind != "clock"]
-        try:
-            with spark_words(names):
-                return self.catalyst.analysed(run(query, self.catalyst.session))
-        except BadQuery as error:
-            named = not isinstance(query, str) or STAMP.name in query.lower()
-            if not named or "UNRESOLVED" not in str(error.details.get("condition")):
-                raise
-        with self._showing(STAMP, lambda one: one.leaf.kind in ("stream", "table")), spark_words(names):
-            return self.catalyst.analysed(run(query, self.catalyst.session))
 
     def _columns(self, analysed: Any) -> pa.Schema:
         attributes = self.catalyst.items(analysed.output())
@@ -204,11 +129,11 @@ class Planner:
             optimised = catalyst.optimise(view.analysed)
         if catalyst.refers_outside(optimised):
             raise Recompute("a subquery that Spark left where it was")
-        shape = Reader(catalyst, self._placeholders, optimised).read()
+        shape = Reader(catalyst, self.relations.placeholders, optimised).read()
         if view.closing is not None:
             shape = self._closed(shape, view)
         nodes = Nodes(catalyst, self._settings)
-        flow = Incremental(catalyst, nodes, self._relations).flow(shape)
+        flow = Incremental(catalyst, nodes, self.relations.by_id).flow(shape)
         key = _derived(flow) if view.key is None else view.key
         declared = view.key is not None
         operator = Output(view.columns, key, declared, False, grows=flow.append_only)
@@ -223,16 +148,16 @@ class Planner:
         closing = view.closing
         assert closing is not None
         for leaf in view.reads:
-            if leaf.kind != "stream" or not self._relations[leaf.id].append_only:
+            if leaf.kind != "stream" or not self.relations.by_id[leaf.id].append_only:
                 raise BadQuery(
                     f"EMIT ON WINDOW CLOSE is final, and rows of {leaf.name} may change later",
                     hint="join it with the closed windows, in a view that reads this one",
                 )
         end = closing.end(self.catalyst, [column.term for column in shape.columns])
-        streams = {one.leaf.name: one.leaf for one in self._relations.values() if one.has_event_time}
+        streams = self.relations.timed
         for place, name in enumerate(closing.streams, 1):
             leaf = Leaf(f"w{streams[name].id[1:]}", "clock", f"{name}.watermark", CLOCK_SCHEMA)
-            self._relations[leaf.id] = Relation(leaf, (), append_only=False)
+            self.relations.by_id[leaf.id] = Relation(leaf, (), append_only=False)
             mark = self.catalyst.fresh_column("watermark", kinds_in(leaf.schema)[0])
             shape = Timed(
                 shape.columns,
@@ -299,17 +224,6 @@ class _View:
             tuple(Drawing(headline, (drawing,), output.id).lines({node.id: node.how for node in nodes})),
             lambda session: run(self.query, session),
         )
-
-
-def run(query: str | Callable[[SparkSession], DataFrame], session: SparkSession) -> DataFrame:
-    """The plain DataFrame of a user's query, on a session that has the relations it names."""
-    if isinstance(query, str):
-        return Catalyst(session).query(query)
-    with Catalyst(session).active():
-        frame = query(session)
-    if not isinstance(frame, type(session.range(0))):
-        raise BadQuery("the view's function gave no DataFrame", hint="return spark.table(...)....")
-    return frame
 
 
 def _places(key: Sequence[str] | None, columns: pa.Schema) -> tuple[int, ...] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from evert.plan import calls, clocks, outside, ranking, subqueries
+from evert.plan import calls, now, outside, ranking, subqueries
 from evert.plan.catalyst import Catalyst
 from evert.plan.expressions import name_of, unnamed
 from evert.plan.fingerprints import plain_sql
@@ -86,7 +86,7 @@ class Reader:
 
     def is_clock(self, query: Term) -> bool:
         found = [self.catalyst.relation(leaf) for leaf in self.catalyst.leaves(query.plan())]
-        return all(one is not None and self._leaves.get(one) == clocks.CLOCK_ID for one in found)
+        return all(one is not None and self._leaves.get(one) == now.CLOCK_ID for one in found)
 
     def ready(self, terms: Sequence[Term], child: Shape) -> tuple[list[Term], Shape]:
         """The terms without scalar subqueries and functions in Python, and the child with columns for these."""
@@ -132,13 +132,13 @@ class Reader:
         return self._where(plan.condition(), self.read(plan.child()))
 
     def _where(self, condition: Term, below: Shape) -> Shape:
-        terms, timed = clocks.parted(self, self.conjuncts(condition))
+        terms, timed = now.parted(self, self.conjuncts(condition))
         shape = below
         if terms:
             (condition,), child = self.ready([self.catalyst.both(terms)], below)
             shape = self.only(below.columns, Filter(child.columns, condition, child))
         for term in timed:
-            shape = clocks.timed(self, term, shape)
+            shape = now.timed(self, term, shape)
         return shape
 
     def only(self, columns: tuple[Column, ...], shape: Shape) -> Shape:
@@ -193,9 +193,9 @@ class Reader:
         kind: JoinKind = "existence" if name.startswith("ExistenceJoin") else _JOINS.get(name, "left")
         condition = plan.condition()
         parts = self.conjuncts(condition.get()) if condition.isDefined() else []
-        parts, timed = clocks.parted(self, parts)
+        parts, timed = now.parted(self, parts)
         if timed and kind != "inner":
-            raise clocks.misplaced(timed[0])
+            raise now.misplaced(timed[0])
         left, right = self.read(plan.left()), self.read(plan.right())
         terms, first = self.ready(parts, left)
         terms, second = outside.computed(self, terms, right)
@@ -239,7 +239,7 @@ class Reader:
             # Functions of both sides are asked about the pairs that the rest of the condition leaves.
             join = self._where(self.catalyst.both(asked), join)
         for term in timed:
-            join = clocks.timed(self, term, join)
+            join = now.timed(self, term, join)
         return self.only(columns, join)
 
     def conjuncts(self, term: Term) -> list[Term]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
@@ -73,10 +73,16 @@ def _translated(error: Any, names: Sequence[str]) -> Exception:
     condition = error.getCondition()
     if condition == "TABLE_OR_VIEW_NOT_FOUND":
         name = error.getMessageParameters()["relationName"].replace("`", "")
-        return UnknownRelation(
-            f"there is no topic or view {name!r}", hint=_close(name, names), name=name, line=line, at=at
-        )
+        return unknown(name, names, {"line": line, "at": at})
     return BadQuery(message, condition=condition, line=line, at=at)
+
+
+def unknown(name: str, names: Sequence[str], place: Mapping[str, Any]) -> UnknownRelation:
+    """The error for a relation that is none of these; `place` has the line and where in it the name stands."""
+    where = {"line": place.get("line"), "at": place.get("at")}
+    return UnknownRelation(
+        f"there is no topic or view {name!r}", hint=_close(name, names), name=name, **where
+    )
 
 
 def _close(name: str, names: Sequence[str]) -> str:

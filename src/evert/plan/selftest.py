@@ -88,8 +88,8 @@ def self_test(session: SparkSession) -> None:
     wrong: tuple[type[Exception], ...] = (*plain, *Catalyst.failures())
     try:
         planner = Planner(session)
-        planner.register("self_stream", "stream", _SCHEMA, "t1", (), True)
-        planner.register("self_table", "table", _SCHEMA, "t2", ("id",), False)
+        planner.relations.register("self_stream", "stream", _SCHEMA, "t1", (), True)
+        planner.relations.register("self_table", "table", _SCHEMA, "t2", ("id",), False)
         for query, kinds in _SHAPES.items():
             _expect(" ".join(node.kind for node in planner.plan(query).nodes), kinds, query)
         plans = {query: planner.plan(query) for query in _ANSWERS}

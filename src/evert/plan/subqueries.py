@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from evert.plan import clocks
+from evert.plan import now
 from evert.plan.tree import Aggregate, Call, Filter, Join, JoinKind, PerKey, Project, Recompute, Shape, Term
 from evert.plan.types import kind_of
 from evert.schema.types import Atom
@@ -22,7 +22,7 @@ def joined(reader: Reader, terms: Sequence[Term], child: Shape) -> tuple[list[Te
     values: list[tuple[Term, Term]] = []
     for query in reader.subqueries(terms):
         if reader.is_clock(query):
-            raise clocks.misplaced(terms[0])
+            raise now.misplaced(terms[0])
         if catalyst.is_correlated(query):
             raise Recompute("a correlated subquery that Spark left where it was")
         plan = catalyst.optimise(query.plan())

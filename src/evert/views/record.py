@@ -56,10 +56,12 @@ class Options:
 class Read:
     """A relation that a view reads: the id of a topic, with the version of its schema, or of a view.
 
+    A view that reads a table's versions may read its present rows too, which is another `Read`.
+
     `columns` are the ones on which the view's rows depend; None if that is not known.
     """
 
-    kind: Literal["stream", "table", "view"]
+    kind: Literal["stream", "table", "versions", "view"]
     id: int
     name: str
     schema: int = 0
