@@ -158,6 +158,22 @@ def test_the_statement_says_so(make):
     assert (len(closed(db, "v")), len(closed(db, "w"))) == (1, 2)
 
 
+def test_queries_may_ask_where_a_watermark_stands(make):
+    db = make("asked")
+    db.view("settled", "SELECT id FROM clicks WHERE at < watermark('clicks') - INTERVAL 1 MINUTE")
+    db.view("late", "SELECT id, watermark('clicks') - at AS behind FROM clicks")
+    db.view("mark", "SELECT watermark('clicks') AS mark")
+    for number in (1, 30, 2):
+        db.topic("clicks").append(click(number, id=number))
+        db.refresh()
+        assert all(proof.holds for proof in db.prove())
+    assert sorted(row["id"] for row in db.views["settled"].rows()) == [1, 2]
+    assert [row["mark"] for row in db.views["mark"].rows()] == [minute(25)]
+    assert {row["id"]: row["behind"] for row in db.views["late"].rows()}[1] == timedelta(minutes=24)
+    with pytest.raises(evert.EvertError):
+        db.drop("clicks")
+
+
 def test_dropping_the_view_drops_what_was_late_for_it(make):
     db = make("drop")
     db.view("v", TUMBLING, emit="close")

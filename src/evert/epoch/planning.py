@@ -17,6 +17,7 @@ from evert.errors import Absent, Conflict, Refused
 from evert.log.names import folded
 from evert.log.topic import Topic
 from evert.plan.graph import Plan
+from evert.plan.now import CLOCK_ID, WATERMARKS
 from evert.version import __version__
 from evert.views import definition as definitions
 from evert.views import states
@@ -130,6 +131,9 @@ class Planning:
                     columns = used.get(leaf.id, ())
                     kind = "versions" if leaf.kind == "versions" else topic.kind
                     found.append(Read(kind, topic.id, topic.name, topic.version, columns))
+                elif leaf.kind == "clock" and leaf.id != CLOCK_ID:
+                    topic = self._db.log.registry.find(tx, leaf.name.removesuffix(WATERMARKS))
+                    found.append(Read(topic.kind, topic.id, topic.name, topic.version, ()))
                 elif leaf.kind == "view":
                     below = definitions.find(tx, leaf.name)
                     found.append(Read("view", below.id, below.name))

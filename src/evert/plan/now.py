@@ -1,9 +1,11 @@
-"""What time it is: `now()` in a filter becomes a moment that the log tells, and the filter a node that keeps time.
+"""What time it is: moments that the log tells, and filters by them that become nodes which keep time.
 
     WHERE at > now() - INTERVAL 1 DAY        WHERE at > (SELECT at FROM `evert.clock`) - INTERVAL 1 DAY
+    WHERE at < watermark('clicks')           WHERE at < (SELECT at FROM `clicks.watermark`)
 
-The relation `evert.clock` has one row, the time of the last tick. Only comparisons of a time of the row with a
-moment are kept so: a row changes sides once. Anywhere else `now()` is refused.
+The relation `evert.clock` has one row, the time of the last tick; that of a watermark has one, where the stream
+stands. Only comparisons of a time of the row with a moment are kept so: a row changes sides once. Anywhere else
+`now()` is refused, and a watermark is a value that is joined.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from evert.errors import BadQuery
 from evert.plan.expressions import SUBQUERIES, name_of
 from evert.plan.fingerprints import plain_sql
 from evert.plan.ranking import TURNED
+from evert.plan.tokens import scan
 from evert.plan.tree import Shape, Term, Timed
 
 if TYPE_CHECKING:
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
 CLOCK = "evert.clock"
 CLOCK_ID = "clock"
+WATERMARKS = ".watermark"
+"""What the name of a stream's watermark ends in."""
 CLOCK_SCHEMA = pa.schema([pa.field("at", pa.timestamp("us", "UTC"))])
 _NOW = {"CurrentTimestamp", "Now"}
 _TODAY = "CurrentDate"
@@ -37,6 +42,23 @@ _COMPARISONS = {
 """For `value ? moment`: whether rows leave when the moment reaches their value, and whether it must be beyond."""
 _TIMES = {"timestamp", "timestamp_ntz", "date"}
 _HINT = "compare a column with it in WHERE, as in at > now() - INTERVAL 1 DAY"
+
+
+def with_watermarks(text: str) -> str:
+    """A query in which `watermark('clicks')` is a subquery of the stream's watermark.
+
+    >>> with_watermarks("SELECT watermark('clicks') AS w FROM t")
+    'SELECT (SELECT at FROM `clicks.watermark`) AS w FROM t'
+    """
+    if "watermark" not in text.lower():
+        return text
+    parts, begin, tokens = [], 0, scan(text)
+    for word, opening, name, closing in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False):
+        if (word.upper, opening.text, name.kind, closing.text) == ("WATERMARK", "(", "text", ")"):
+            quoted = (name.value + WATERMARKS).replace("`", "``")
+            parts += [text[begin : word.start], f"(SELECT at FROM `{quoted}`)"]
+            begin = closing.end
+    return "".join([*parts, text[begin:]])
 
 
 def asks_time(catalyst: Catalyst, plan: Any) -> bool:
@@ -98,33 +120,50 @@ def _with_time(catalyst: Catalyst, term: Term, time: Term) -> Term:
 
 def parted(reader: Reader, terms: Sequence[Term]) -> tuple[list[Term], list[Term]]:
     """The conditions that do not ask what time it is, and those that do."""
-    timed = [term for term in terms if reader.clocks([term])]
+    timed = []
+    for term in terms:
+        clocks = reader.clocks([term])
+        if clocks and _compared(reader, term) is not None:
+            timed.append(term)
+        elif any(reader.is_now(clock) for clock in clocks):
+            raise misplaced(term)
     return [term for term in terms if term not in timed], timed
 
 
 def timed(reader: Reader, condition: Term, child: Shape) -> Shape:
     """A comparison of a value with a moment, over what is compared."""
-    kind = name_of(condition)
-    if kind not in _COMPARISONS:
+    compared = _compared(reader, condition)
+    if compared is None:
         raise misplaced(condition)
-    value, moment = condition.left(), condition.right()
-    if reader.clocks([value]):
-        value, moment, kind = moment, value, TURNED[kind]
+    value, kind, moment = compared
     clocks = reader.clocks([moment])
-    if not clocks or reader.clocks([value]) or moment.references().nonEmpty() or reader.subqueries([value]):
-        raise misplaced(condition)
-    if value.dataType().typeName() not in _TIMES:
-        raise BadQuery(f"{plain_sql(value)} is no time that now() could reach", hint=_HINT)
     clock = reader.read(reader.catalyst.optimise(clocks[0].plan()))
     at = clock.columns[0].term
     moment = reader.catalyst.replaced(moment, [(one, at) for one in clocks])
     leaving, open = _COMPARISONS[kind]
     (value,), inner = reader.ready([value], child)
-    text = (
-        f"{plain_sql(value)} {'after' if leaving else 'before'} {plain_sql(moment).replace('at', 'now()', 1)}"
-    )
+    name = "now()" if reader.is_now(clocks[0]) else "the watermark"
+    text = f"{plain_sql(value)} {'after' if leaving else 'before'} {plain_sql(moment).replace('at', name, 1)}"
     shape = Timed(inner.columns, inner, value, clock, moment, leaving, open, _shift(moment), text)
     return reader.only(child.columns, shape)
+
+
+def _compared(reader: Reader, condition: Term) -> tuple[Term, str, Term] | None:
+    """The value, the comparison and the moment of a condition that one clock decides, if that is what it is."""
+    kind = name_of(condition)
+    if kind not in _COMPARISONS:
+        return None
+    value, moment = condition.left(), condition.right()
+    if reader.clocks([value]):
+        value, moment, kind = moment, value, TURNED[kind]
+    clocks = reader.clocks([moment])
+    if not clocks or len(clocks) != len(reader.subqueries([moment])):
+        return None
+    if any(not clock.semanticEquals(clocks[0]) for clock in clocks):
+        return None
+    if reader.subqueries([value]) or moment.references().nonEmpty():
+        return None
+    return (value, kind, moment) if value.dataType().typeName() in _TIMES else None
 
 
 def misplaced(term: Term) -> BadQuery:

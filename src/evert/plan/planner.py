@@ -18,7 +18,7 @@ from evert.plan.fingerprints import FORMAT, digest, plan_text
 from evert.plan.graph import Leaf, Node, Plan
 from evert.plan.incremental import Flow, Incremental
 from evert.plan.nodes import Nodes, Port, leaf_digest
-from evert.plan.now import CLOCK_SCHEMA
+from evert.plan.now import CLOCK_SCHEMA, WATERMARKS
 from evert.plan.reading import Reader
 from evert.plan.refuse import check, check_text, spark_words
 from evert.plan.relations import Relation, Relations, run
@@ -156,7 +156,7 @@ class Planner:
         end = closing.end(self.catalyst, [column.term for column in shape.columns])
         streams = self.relations.timed
         for place, name in enumerate(closing.streams, 1):
-            leaf = Leaf(f"w{streams[name].id[1:]}", "clock", f"{name}.watermark", CLOCK_SCHEMA)
+            leaf = Leaf(f"w{streams[name].id[1:]}", "clock", name + WATERMARKS, CLOCK_SCHEMA)
             self.relations.by_id[leaf.id] = Relation(leaf, (), append_only=False)
             mark = self.catalyst.fresh_column("watermark", kinds_in(leaf.schema)[0])
             shape = Timed(
@@ -176,7 +176,7 @@ class Planner:
     def _recomputed(self, view: _View, reason: str) -> Plan:
         if view.closing is not None:
             raise BadQuery(f"EMIT ON WINDOW CLOSE is not possible here: {reason}")
-        if any(leaf.kind == "clock" for leaf in view.reads):
+        if any(leaf.id == now.CLOCK_ID for leaf in view.reads):
             raise BadQuery(f"a view with now() cannot be recomputed, and it would be: {reason}")
         operator = Output(view.columns, view.key, view.key is not None, True)
         meaning = [

@@ -81,12 +81,16 @@ class Reader:
         return self.catalyst.scalar_subqueries(terms) if self._has_subqueries else []
 
     def clocks(self, terms: Sequence[Term]) -> list[Term]:
-        """The scalar subqueries in these terms that ask what time it is."""
-        return [query for query in self.subqueries(terms) if self.is_clock(query)]
+        """The scalar subqueries in these terms that ask what time it is, or where a watermark stands."""
+        return [query for query in self.subqueries(terms) if self._read_by(query)[:1] in ("c", "w")]
 
-    def is_clock(self, query: Term) -> bool:
-        found = [self.catalyst.relation(leaf) for leaf in self.catalyst.leaves(query.plan())]
-        return all(one is not None and self._leaves.get(one) == now.CLOCK_ID for one in found)
+    def is_now(self, query: Term) -> bool:
+        return self._read_by(query) == now.CLOCK_ID
+
+    def _read_by(self, query: Term) -> str:
+        """The only relation that a subquery reads, nothing if there are others."""
+        found = {self.catalyst.relation(leaf) for leaf in self.catalyst.leaves(query.plan())}
+        return self._leaves.get(found.pop() or -1, "") if len(found) == 1 else ""
 
     def ready(self, terms: Sequence[Term], child: Shape) -> tuple[list[Term], Shape]:
         """The terms without scalar subqueries and functions in Python, and the child with columns for these."""

@@ -14,7 +14,7 @@ from evert.errors import BadQuery, UnknownRelation
 from evert.plan.catalyst import Catalyst
 from evert.plan.closing import MARK, Emit
 from evert.plan.graph import VERSIONS, Leaf, LeafKind
-from evert.plan.now import CLOCK_ID
+from evert.plan.now import CLOCK_ID, CLOCK_SCHEMA, WATERMARKS, with_watermarks
 from evert.plan.refuse import spark_words, unknown
 from evert.plan.types import ddl, kinds_in
 
@@ -88,7 +88,11 @@ class Relations:
         if self._shown.get(name.lower()) != meaning:
             self._show(id, Relation(Leaf(id, kind, name, schema), key, append_only, has_event_time))
             self._shown[name.lower()] = meaning
-        self._hidden.pop(name.lower() + VERSIONS, None)
+        for end in (VERSIONS, WATERMARKS):
+            self._hidden.pop(name.lower() + end, None)
+        if has_event_time:
+            leaf = Leaf(f"w{id[1:]}", "clock", name + WATERMARKS, CLOCK_SCHEMA)
+            self._hidden[leaf.name.lower()] = Relation(leaf, (), append_only=False)
         if versions is not None:
             leaf = Leaf(f"{id}v", "versions", name + VERSIONS, versions.taken)
             self._hidden[leaf.name.lower()] = Relation(leaf, key, append_only, versions=versions)
@@ -108,7 +112,8 @@ class Relations:
         self.placeholders = {one: id for one, id in self.placeholders.items() if id not in gone}
         self._shown.pop(name.lower(), None)
         self._current.pop(name.lower(), None)
-        self._hidden.pop(name.lower() + VERSIONS, None)
+        for end in (VERSIONS, WATERMARKS):
+            self._hidden.pop(name.lower() + end, None)
         self._catalyst.forget(name)
 
     def analysed(self, query: str | Callable[[SparkSession], DataFrame], emit: Emit) -> Any:
@@ -190,7 +195,7 @@ class Relations:
 def run(query: str | Callable[[SparkSession], DataFrame], session: SparkSession) -> DataFrame:
     """The plain DataFrame of a user's query, on a session that has the relations it names."""
     if isinstance(query, str):
-        return Catalyst(session).query(query)
+        return Catalyst(session).query(with_watermarks(query))
     with Catalyst(session).active():
         frame = query(session)
     if not isinstance(frame, type(session.range(0))):

@@ -21,7 +21,7 @@ def joined(reader: Reader, terms: Sequence[Term], child: Shape) -> tuple[list[Te
     catalyst = reader.catalyst
     values: list[tuple[Term, Term]] = []
     for query in reader.subqueries(terms):
-        if reader.is_clock(query):
+        if reader.is_now(query):
             raise now.misplaced(terms[0])
         if catalyst.is_correlated(query):
             raise Recompute("a correlated subquery that Spark left where it was")
