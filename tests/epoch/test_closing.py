@@ -174,6 +174,17 @@ def test_queries_may_ask_where_a_watermark_stands(make):
         db.drop("clicks")
 
 
+def test_a_view_counts_the_stragglers_that_correct_it(make):
+    db = make("corrections")
+    db.view("v", TUMBLING)
+    db.view("above", "SELECT k, sum(n) AS n FROM v GROUP BY k")
+    db.topic("clicks").append([click(1), click(30)])
+    db.topic("clicks").append([click(2), click(24.9), click(25)])
+    assert [one.corrections for one in db.status()] == [0, 0]
+    db.refresh()
+    assert [one.corrections for one in db.status()] == [2, 2]
+
+
 def test_dropping_the_view_drops_what_was_late_for_it(make):
     db = make("drop")
     db.view("v", TUMBLING, emit="close")

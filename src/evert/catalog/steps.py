@@ -251,6 +251,9 @@ CREATE TABLE watermarks (
 
 TICKS = """
 CREATE TABLE ticks (position INTEGER PRIMARY KEY, at INTEGER NOT NULL);
+CREATE TABLE corrections (
+    topic INTEGER NOT NULL, position INTEGER NOT NULL, events INTEGER NOT NULL, PRIMARY KEY (topic, position)
+);
 """
 
 CLOCKS = """

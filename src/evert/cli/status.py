@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evert.views.profile import EpochProfile, NodeProfile
     from evert.views.status import ViewStatus
 
-SHOWN = ("view", "state", "position", "behind", "seconds", "epoch ms", "changed", "rows", "size")
+SHOWN = ("view", "state", "position", "behind", "seconds", "epoch ms", "changed", "corrections", "rows", "size")
 TIMED = ("topic", "watermark", "sources", "idle", "events", "late", "dropped", "recently")
 UNTIMED = "no stream has event time: give one the option event_time"
 CLOCKED = ("topic", "device", "offset", "error", "drift", "jumps", "events", "seen")
@@ -150,6 +150,7 @@ def shown(one: ViewStatus) -> dict[str, Any]:
         "seconds": None if one.lag_seconds is None else round(one.lag_seconds, 1),
         "epoch ms": None if one.epoch_ms is None else round(one.epoch_ms),
         "changed": one.changed,
+        "corrections": one.corrections,
         "rows": one.rows,
         "size": None if one.bytes is None else sized(one.bytes),
     }

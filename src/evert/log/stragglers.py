@@ -79,6 +79,8 @@ class Arrival:
         ]
         if sent:
             watermarks.record(tx, self.topic, position, at, sent)
+        if late := int((self._late & ~self._gone).sum()):
+            watermarks.corrected(tx, self.topic.id, position, late)
 
     def _marks(self, tx: Transaction) -> np.ndarray:
         known = watermarks.marks(tx, self.topic, self._names)

@@ -150,8 +150,25 @@ def retire(tx: Transaction, topic: int) -> None:
     tx.run("UPDATE sources SET idle = 1 WHERE topic = ?", topic)
 
 
+def corrected(tx: Transaction, topic: int, position: int, events: int) -> None:
+    """So many stragglers have come into a stream."""
+    tx.run("INSERT INTO corrections VALUES (?, ?, ?)", topic, position, events)
+
+
+def corrections(tx: Transaction, topic: int, upto: int) -> int:
+    """How many stragglers have come into a stream, up to a position."""
+    sql = "SELECT coalesce(sum(events), 0) FROM corrections WHERE topic = ? AND position <= ?"
+    (events,) = tx.one(sql, topic, upto) or (0,)
+    return int(events)
+
+
 def prune(tx: Transaction, topic: int, gone: int) -> None:
-    """The events up to a position are gone: of the watermarks up to there the last is enough."""
+    """The events up to a position are gone: of the watermarks up to there the last is enough, of the corrections
+    their number.
+    """
+    if events := corrections(tx, topic, gone):
+        tx.run("DELETE FROM corrections WHERE topic = ? AND position <= ?", topic, gone)
+        corrected(tx, topic, gone, events)
     sql = "SELECT max(position) FROM watermarks WHERE topic = ? AND position <= ?"
     (last,) = tx.one(sql, topic, gone) or (None,)
     if last is not None:
@@ -160,7 +177,7 @@ def prune(tx: Transaction, topic: int, gone: int) -> None:
 
 def forget(tx: Transaction, topic: int) -> None:
     """A topic is dropped."""
-    for table in ("floors", "sources", "watermarks"):
+    for table in ("corrections", "floors", "sources", "watermarks"):
         tx.run(f"DELETE FROM {table} WHERE topic = ?", topic)
 
 

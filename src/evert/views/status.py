@@ -8,6 +8,7 @@ from typing import Any
 
 from evert.catalog import Transaction
 from evert.errors import EvertError
+from evert.log import watermarks
 from evert.views import definition
 from evert.views.definition import Definition, State
 from evert.views.reader import Reader
@@ -35,6 +36,8 @@ class ViewStatus:
     bytes: int
     error: dict[str, Any] | None
     recomputes: str | None
+    corrections: int = 0
+    """How many of the events that it has seen were stragglers."""
     replacing: bool = False
     """Whether this is a replacement, which has no name yet."""
     held: bool = False
@@ -100,7 +103,8 @@ def unseen(tx: Transaction, topics: Iterable[int], position: int) -> tuple[int, 
 
 
 def _status(tx: Transaction, view: Definition, known: Mapping[int, Definition], head: int) -> ViewStatus:
-    events, oldest = unseen(tx, topics_of(view, known), max(view.position, 0))
+    topics = topics_of(view, known)
+    events, oldest = unseen(tx, topics, max(view.position, 0))
     (size,) = tx.one(
         "SELECT coalesce(sum(r.bytes), 0) FROM nodes n JOIN runs r ON r.node = n.state WHERE n.view = ?",
         view.id,
@@ -129,6 +133,7 @@ def _status(tx: Transaction, view: Definition, known: Mapping[int, Definition], 
         bytes=int(size),
         error=view.error,
         recomputes=view.recomputes,
+        corrections=sum(watermarks.corrections(tx, topic, view.position) for topic in topics),
         replacing=not view.current,
         held=view.held,
     )
