@@ -125,6 +125,8 @@ def test_a_table_without_times_is_as_of_when_its_rows_came_in(db, clock, monkeyp
     for hour in range(3):
         stock.upsert([{"item": item, "n": 10 * hour + item} for item in range(4)])
         sales.append([{"item": item, "at": None} for item in (1, 3)])
+        if hour:
+            db.maintain()
         db.refresh()
         clock.advance(timedelta(hours=1))
     assert rows(now) == [(1, 1), (1, 11), (1, 21), (3, 3), (3, 13), (3, 23)]
@@ -164,6 +166,29 @@ def test_the_present_rows_and_the_versions_are_read_in_one_query(db):
     db.refresh()
     assert rows(view) == [(1, 7, 9), (2, 8, 9)]
     assert proved(db)
+
+
+def test_another_key_for_a_row_begins_where_the_old_one_ends(db, clock):
+    view = taxed(db)
+    rate(db, "CH", 7, 0)
+    clock.advance("2 hours")
+    with db.transaction() as tx:
+        tx.delete("rates", "CH")
+        tx.upsert("rates", {"country": "LI", "rate": 7, "since": at(2)})
+    order(db, (1, "CH", 1), (2, "CH", 2), (3, "LI", 1), (4, "LI", 2))
+    db.refresh()
+    assert rows(view) == [(1, 7, 0), (4, 7, 2)]
+    assert proved(db)
+
+
+def test_a_view_that_is_recomputed_says_the_same(db):
+    view, full = taxed(db), taxed(db, name="full", refresh="full")
+    for hour in (0, 4, 2):
+        rate(db, "CH", hour, hour)
+        order(db, (hour, "CH", hour + 1))
+        db.refresh()
+        assert rows(view) == rows(full)
+    assert full.count() == 3
 
 
 def test_a_dataframe_reads_the_versions(db):

@@ -43,6 +43,30 @@ def test_the_versions_are_a_node_over_the_table(planner):
     ]
 
 
+@pytest.mark.parametrize(
+    ("condition", "searched"),
+    [
+        ("o.country = r.country", True),
+        ("o.country = r.country AND r.rate > o.id", True),
+        ("o.country <=> r.country AND r.rate = o.id", True),
+        ("o.id = r.rate", False),
+        ("upper(r.country) = o.country", False),
+    ],
+)
+@pytest.mark.parametrize("kind", ["", "LEFT"])
+def test_an_event_searches_its_version_where_the_whole_key_is_set_equal(planner, kind, condition, searched):
+    query = f"SELECT id, rate FROM orders o {kind} JOIN rates FOR SYSTEM_TIME AS OF o.at r ON {condition}"
+    (join,) = [node for node in planner.plan(query).nodes if node.kind == "join"]
+    assert (join.operator.during is not None) is searched
+
+
+def test_an_event_meets_one_version_at_most_so_its_key_stays_one(planner):
+    for kind in ("", "LEFT"):
+        query = f"""SELECT t.country, r.rate FROM totals t
+            {kind} JOIN rates FOR SYSTEM_TIME AS OF timestamp_seconds(t.rate) AS r ON t.country = r.country"""
+        assert planner.plan(query).key == ("country",)
+
+
 def test_only_a_query_that_names_versions_has_them(planner):
     planner.plan("SELECT rate FROM `rates.versions`")
     assert "rates.versions" not in [one.name for one in planner.catalyst.session.catalog.listTables()]

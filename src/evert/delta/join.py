@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,8 @@ from evert.delta.operator import (
     weighted,
     with_weight,
 )
-from evert.trace.arrays import arrays_of, decoded, late
+from evert.trace import spans
+from evert.trace.arrays import arrays_of, decoded, late, numbers, take
 from evert.trace.consolidate import (
     HASH,
     consolidate,
@@ -28,9 +29,11 @@ from evert.trace.consolidate import (
     joined,
     sorted_by_hash,
     summed,
+    summed_in_order,
     weights_of,
     with_hash,
 )
+from evert.trace.order import By
 from evert.trace.runs import Run
 from evert.trace.trace import Layout, Trace
 
@@ -41,8 +44,19 @@ _SIDES = ("left", "right")
 MOST_KEPT = 4_000_000
 """So many pairs are remembered by their places; more are looked up again."""
 
+OPEN = 2**63 - 1
+"""The end of a span that has none."""
+
 _Match = tuple[np.ndarray, Run, np.ndarray, np.ndarray]
 """Places in the delta, a run of the other side, places in it, and the weights of the pairs."""
+
+
+class During(NamedTuple):
+    """The column of the left that is a time, and those of the right from when and up to when a row is valid."""
+
+    time: int
+    begin: int
+    end: int
 
 
 @dataclass(frozen=True)
@@ -62,6 +76,11 @@ class Join:
     A pair that is neither there before nor after the epoch is not emitted: an expression above might fail on it.
     So where something was deleted, the pairs of its key are consolidated. State: the bags `left` and `right`, by
     key.
+
+    With `during`, only rows are paired of which the one on the right is valid at the time of the left: from its
+    begin on and before its end, which may be NULL. The rows of a key on the right are never valid at the same
+    time. The bags are then ordered by time and begin: a row looks for the one that may be valid, or for those
+    within its validity, and not at all rows of its key.
     """
 
     left: pa.Schema
@@ -69,6 +88,7 @@ class Join:
     left_key: tuple[int, ...]
     right_key: tuple[int, ...]
     null_safe: tuple[bool, ...]
+    during: During | None = None
 
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:
@@ -82,12 +102,20 @@ class Join:
     def layouts(self) -> tuple[Layout, Layout]:
         """How the states `left` and `right` are read."""
         left, right = (with_weight(schema) for schema in self.inputs)
-        return Layout(names_of(self.left_key), schema=left), Layout(names_of(self.right_key), schema=right)
+        orders: Sequence[tuple[By, ...] | None] = (None, None)
+        if self.during is not None:
+            orders = [(By(f"c{place}"),) for place in self.during[:2]]
+        return (
+            Layout(names_of(self.left_key), schema=left, order=orders[0]),
+            Layout(names_of(self.right_key), schema=right, order=orders[1]),
+        )
 
     def prepare(self, port: int, rows: pa.Table, bits: int) -> pa.Table:
         key = self.layouts[port].key
         rows = fitted(rows, with_weight(self.inputs[port]))
         strict = [name for name, safe in zip(key, self.null_safe, strict=True) if not safe]
+        if self.during is not None:
+            strict.append(f"c{self.during[port]}")
         for name in strict:
             if rows.column(name).null_count:
                 rows = rows.filter(rows.column(name).is_valid())
@@ -108,7 +136,8 @@ class Join:
 
     def _pairs(self, deltas: Sequence[pa.Table | None], state: NodeState) -> Iterator[pa.Table]:
         old = [state.trace(name, layout) for name, layout in zip(_SIDES, self.layouts, strict=True)]
-        left, right = (_settled(delta, state.bits) for delta in deltas)
+        pairs = zip(deltas, self.layouts, strict=True)
+        left, right = (_settled(delta, layout, state.bits) for delta, layout in pairs)
         meetings = []
         if left is not None:
             meetings.append(_Meeting(self, 0, left, old[1].with_newest(right)))
@@ -131,6 +160,7 @@ class _Meeting:
 
     def __init__(self, join: Join, port: int, delta: pa.Table, other: Trace) -> None:
         self._port = port
+        self._during = join.during
         self._delta = delta
         self._known: list[_Match] | None = None
         self._other = other
@@ -165,8 +195,22 @@ class _Meeting:
 
     def _matches(self) -> Iterator[_Match]:
         weights = weights_of(self._delta)
-        for needles, run, rows in self._other.matches(hashes_of(self._delta), self._keys):
+        for needles, run, rows in self._met():
             yield needles, run, rows, _product(weights[needles], weights_of(run.table)[rows])
+
+    def _met(self) -> Iterator[spans.Found]:
+        hashes = hashes_of(self._delta)
+        if self._during is None:
+            yield from self._other.matches(hashes, self._keys)
+        elif self._port:
+            begin, end = numbers(self._mine[self._during.begin]), _ends(self._mine[self._during.end])
+            yield from spans.within(self._other, hashes, self._keys, begin, end)
+        else:
+            time = numbers(self._mine[self._during.time])
+            for needles, run, rows in spans.last_upto(self._other, hashes, self._keys, time):
+                valid = time[needles] < _ends(take(run.column(f"c{self._during.end}"), rows))
+                if valid.any():
+                    yield needles[valid], run, rows[valid]
 
     def _made(
         self, needles: np.ndarray, run: Run, rows: np.ndarray, product: np.ndarray
@@ -181,10 +225,17 @@ class _Meeting:
             yield weighted(there + here if self._port else here + there, product[part])
 
 
-def _settled(delta: pa.Table | None, bits: int) -> pa.Table | None:
+def _ends(column: pa.Array) -> np.ndarray:
+    return np.asarray(column.cast(pa.int64()).fill_null(OPEN).to_numpy())
+
+
+def _settled(delta: pa.Table | None, layout: Layout, bits: int) -> pa.Table | None:
     """The delta ready to be joined; rows that cancel each other out are not paired first."""
     if delta is None or not delta.num_rows:
         return None
+    if layout.order is not None:
+        delta = summed_in_order([delta], layout.order)
+        return delta if delta.num_rows else None
     if (weights_of(delta) > 0).all():
         return sorted_by_hash(joined([delta]))
     delta = summed([delta], whole_rows=False, stable=False, bits=bits)

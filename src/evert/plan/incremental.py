@@ -115,8 +115,11 @@ class Incremental:
                 return self._foreign(shape)
         raise Recompute(f"the operator {type(shape).__name__}")
 
+    def relation(self, shape: Read) -> Relation:
+        return self._relations[shape.leaf]
+
     def _read(self, shape: Read) -> Flow:
-        relation = self._relations[shape.leaf]
+        relation = self.relation(shape)
         leaf = relation.leaf
         ids = {column.name: column.id for column in shape.columns}
         keys: Keys = tuple(tuple(ids[name] for name in key) for key in relation.keys)

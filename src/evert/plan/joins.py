@@ -11,8 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
+from evert.delta.join import During
 from evert.delta.join import Join as JoinKernel
 from evert.delta.semi import Semi
+from evert.plan import during
 from evert.plan.chains import Pipe, Select, Where
 from evert.plan.explain import Drawing
 from evert.plan.keys import Keys, through_join, through_outer
@@ -55,6 +57,8 @@ class _Joined:
         self.left = left
         self.right = right
         self.drawing = drawing
+        self.during = during.found(plan, shape)
+        """The time at which rows of the right are to be valid, their begin and their end."""
 
     def flow(self) -> Flow:
         shape = self.shape
@@ -74,21 +78,34 @@ class _Joined:
         keys: Keys = ()
         if shape.kind == "left":
             keys = through_outer(self.left.keys, self.right.keys, [ids(two) for _, two, _ in shape.keys])
+            keys = keys if self.during is None else self.left.keys
         if shape.kind == "right":
             keys = through_outer(self.right.keys, self.left.keys, [ids(one) for one, _, _ in shape.keys])
         return replace(pairs, pipes=tuple(pipes), columns=shape.columns, keys=keys, append_only=False)
 
     def _pairs(self) -> Flow:
         plan, shape = self.plan, self.shape
-        left_port, left_columns, left_key = plan.side(self.left, [key[0] for key in shape.keys])
-        right_port, right_columns, right_key = plan.side(self.right, [key[1] for key in shape.keys])
+        when = () if self.during is None else self.during
+        left_port, left_columns, left_key = plan.side(self.left, [*(key[0] for key in shape.keys), *when[:1]])
+        right_port, right_columns, right_key = plan.side(
+            self.right, [*(key[1] for key in shape.keys), *when[1:]]
+        )
+        count, valid = len(shape.keys), None
+        if when:
+            valid = During(*left_key[count:], *right_key[count:])
+            left_key, right_key = left_key[:count], right_key[:count]
         null_safe = tuple(key[2] for key in shape.keys)
         operator = JoinKernel(
-            arrow_schema(left_port.kinds), arrow_schema(right_port.kinds), left_key, right_key, null_safe
+            arrow_schema(left_port.kinds),
+            arrow_schema(right_port.kinds),
+            left_key,
+            right_key,
+            null_safe,
+            valid,
         )
         append_only = self.left.append_only and self.right.append_only
         detail = shape.text or "every row with every row"
-        spec = [left_key, right_key, null_safe]
+        spec = [left_key, right_key, null_safe, *([] if valid is None else [valid])]
         node = plan.nodes.add(
             "join", operator, [left_port, right_port], detail, spec, append_only=append_only
         )
@@ -98,7 +115,7 @@ class _Joined:
         columns = (*self.left.columns, *self.right.columns)
         ids = plan.catalyst.attribute_id
         equal = [(ids(one), ids(two)) for one, two, _ in shape.keys]
-        keys = through_join(self.left.keys, self.right.keys, equal)
+        keys = self.left.keys if when else through_join(self.left.keys, self.right.keys, equal)
         made = replace(self.left, pipes=(pipe,), columns=columns, keys=keys, append_only=append_only)
         return replace(made, drawing=replace(self.drawing, node=node))
 
