@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -46,6 +47,7 @@ def delta(rows):
         ("Europe/Zurich", datetime(2026, 3, 29, 1, tzinfo=UTC)),
         ("Europe/Zurich", datetime(2026, 10, 25, 1, tzinfo=UTC)),
         ("Pacific/Apia", datetime(2011, 12, 30, 10, tzinfo=UTC)),
+        ("America/Juneau", datetime(1867, 10, 19, tzinfo=UTC)),
     ],
 )
 def test_a_day_is_as_long_as_it_is_in_the_time_zone(spark, tmp_path, zone, about):
@@ -53,15 +55,11 @@ def test_a_day_is_as_long_as_it_is_in_the_time_zone(spark, tmp_path, zone, about
     session.conf.set("spark.sql.session.timeZone", zone)
     plan = planner(session).plan(DAYS)
     assert (near(plan).before, near(plan).after) == ((25 + 36) * HOUR, (24 + 36) * HOUR)
-    running, held = Running([plan], session, tmp_path), []
-    for count in (60, 4, 4):
-        rows = bids(chance, about, count)
-        held += rows
-        running.epoch({"t1": delta(rows)})
-        table = pa.table(
-            [pa.array([row.get(field.name) for row in held], field.type) for field in BID], schema=BID
-        )
-        assert running.rows[0] == plain(session, {"bid": table}, DAYS)
+    running, rows = Running([plan], session, tmp_path), bids(chance, about, 120)
+    for start, stop in pairwise((0, *range(112, 121))):
+        running.epoch({"t1": delta(rows[start:stop])})
+    arrays = [pa.array([row.get(field.name) for row in rows], field.type) for field in BID]
+    assert running.rows[0] == plain(session, {"bid": pa.table(arrays, schema=BID)}, DAYS)
 
 
 def test_less_than_a_day_is_the_same_everywhere(spark):
