@@ -18,7 +18,7 @@ from tests.delta.histories import ANY, BITS, CHANGES, LAW, Bag, relations
 
 from evert.delta import DataError, Join, Versions
 from evert.delta.join import During
-from evert.trace import spans
+from evert.trace import between, last
 
 
 def slow(join: Join, left: Bag, right: Bag) -> Counter[Any]:
@@ -212,14 +212,15 @@ def test_of_many_versions_only_the_one_that_is_valid_is_looked_at(tmp_path: Path
     table_, node = Node(VERSIONS, tmp_path / "t"), Node(AS_OF, tmp_path, look=False)
     node.epoch(None, table_.epoch(versions_of([(1.0, "a", second, False) for second in range(1000)], 0)))
     seen = []
-    compared = spans.same_rows
+    compared = last.same_rows
 
     def noted(left: Any, at: np.ndarray, right: Any, places: np.ndarray, **more: Any) -> np.ndarray:
         seen.append(len(at))
         return compared(left, at, right, places, **more)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spans, "same_rows", noted)
+        for module in (between, last):
+            patch.setattr(module, "same_rows", noted)
         found = node.epoch(table(EVENTS, [(1.0, moment(500), 7), (2.0, moment(3), 7)], [1, 1]), None)
         assert [row["c5"] for row in found.to_pylist()] == [500]
         late = table_.epoch(versions_of([(1.0, "b", 499, False)], 1000))

@@ -17,7 +17,18 @@ if TYPE_CHECKING:
     from evert.views.profile import EpochProfile, NodeProfile
     from evert.views.status import ViewStatus
 
-SHOWN = ("view", "state", "position", "behind", "seconds", "epoch ms", "changed", "corrections", "rows", "size")
+SHOWN = (
+    "view",
+    "state",
+    "position",
+    "behind",
+    "seconds",
+    "epoch ms",
+    "changed",
+    "corrections",
+    "rows",
+    "size",
+)
 TIMED = ("topic", "watermark", "sources", "idle", "events", "late", "dropped", "recently")
 UNTIMED = "no stream has event time: give one the option event_time"
 CLOCKED = ("topic", "device", "offset", "error", "drift", "jumps", "events", "seen")

@@ -20,8 +20,8 @@ from evert.delta.operator import (
     weighted,
     with_weight,
 )
-from evert.trace import spans
 from evert.trace.arrays import arrays_of, decoded, late, numbers, take
+from evert.trace.between import Spans, between
 from evert.trace.consolidate import (
     HASH,
     consolidate,
@@ -33,6 +33,7 @@ from evert.trace.consolidate import (
     weights_of,
     with_hash,
 )
+from evert.trace.last import Found, last_upto
 from evert.trace.order import By
 from evert.trace.runs import Run
 from evert.trace.trace import Layout, Trace
@@ -198,16 +199,17 @@ class _Meeting:
         for needles, run, rows in self._met():
             yield needles, run, rows, _product(weights[needles], weights_of(run.table)[rows])
 
-    def _met(self) -> Iterator[spans.Found]:
+    def _met(self) -> Iterator[Found]:
         hashes = hashes_of(self._delta)
         if self._during is None:
             yield from self._other.matches(hashes, self._keys)
         elif self._port:
             begin, end = numbers(self._mine[self._during.begin]), _ends(self._mine[self._during.end])
-            yield from spans.within(self._other, hashes, self._keys, begin, end)
+            null = np.zeros(len(hashes), np.bool_)
+            yield from between(self._other, Spans(hashes, self._keys, begin, end - 1, null))
         else:
             time = numbers(self._mine[self._during.time])
-            for needles, run, rows in spans.last_upto(self._other, hashes, self._keys, time):
+            for needles, run, rows in last_upto(self._other, hashes, self._keys, time):
                 valid = time[needles] < _ends(take(run.column(f"c{self._during.end}"), rows))
                 if valid.any():
                     yield needles[valid], run, rows[valid]

@@ -88,13 +88,13 @@ def _ends(run: Run, column: pa.Array, spans: Spans) -> tuple[np.ndarray, np.ndar
     values = numbers(column)
     first = np.searchsorted(run.hashes, spans.hashes, "left")
     last = np.searchsorted(run.hashes, spans.hashes, "right")
-    known = _bisected(first, last, lambda at, which: _null_at(column, at))
-    begin = _bisected(known, last, lambda at, which: values[at] < spans.low[which])
-    end = _bisected(begin, last, lambda at, which: values[at] <= spans.high[which])
+    known = bisected(first, last, lambda at, which: _null_at(column, at))
+    begin = bisected(known, last, lambda at, which: values[at] < spans.low[which])
+    end = bisected(begin, last, lambda at, which: values[at] <= spans.high[which])
     return np.where(spans.null, first, begin), np.where(spans.null, known, end)
 
 
-def _bisected(
+def bisected(
     low: np.ndarray, high: np.ndarray, before: Callable[[np.ndarray, np.ndarray], np.ndarray]
 ) -> np.ndarray:
     """For each range of places the first that is not `before` what is looked for, or the range's end.

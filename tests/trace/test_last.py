@@ -1,4 +1,4 @@
-"""Searches by place in ordered traces against looking at all rows."""
+"""The last rows up to a place in ordered traces against looking at all rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evert.trace import spans
+from evert.trace import last
 from evert.trace.consolidate import with_hash
 from evert.trace.keys import hash_rows
 from evert.trace.order import By
@@ -64,36 +64,21 @@ def searched(needles, bits):
 
 @settings(max_examples=200, deadline=None)
 @given(traces(), NEEDLES)
-def test_rows_within_a_span_are_all_that_lie_in_it(drawn, needles):
-    trace, held, bits = drawn
-    hashes, keys, begin, length = searched(needles, bits)
-    assert met(spans.within(trace, hashes, keys, begin, begin + length)) == {
-        (number, *row): weight
-        for number, (key, first, size) in enumerate(needles)
-        for row, weight in held.items()
-        if row[0] == key and first <= row[1] < first + size
-    }
-
-
-@settings(max_examples=200, deadline=None)
-@given(traces(), NEEDLES)
 def test_the_last_rows_up_to_a_bound_are_those_of_the_greatest_place(drawn, needles):
     trace, held, bits = drawn
     hashes, keys, bound, _ = searched(needles, bits)
     expected = {}
     for number, (key, most, _) in enumerate(needles):
         mine = {row: weight for row, weight in held.items() if row[0] == key and row[1] <= most}
-        last = max((row[1] for row in mine), default=None)
-        expected |= {(number, *row): weight for row, weight in mine.items() if row[1] == last}
-    assert met(spans.last_upto(trace, hashes, keys, bound)) == expected
+        greatest = max((row[1] for row in mine), default=None)
+        expected |= {(number, *row): weight for row, weight in mine.items() if row[1] == greatest}
+    assert met(last.last_upto(trace, hashes, keys, bound)) == expected
 
 
 @pytest.mark.parametrize("pairs", [1, 3])
-def test_many_pairs_and_needles_come_in_pieces(monkeypatch, pairs):
-    monkeypatch.setattr(spans, "PAIRS", pairs)
-    monkeypatch.setattr(spans, "NEEDLES", pairs)
+def test_many_needles_come_in_pieces(monkeypatch, pairs):
+    monkeypatch.setattr(last, "NEEDLES", pairs)
     table = pa.table([["a"] * 5, range(5), [0] * 5, [1] * 5], schema=SCHEMA)
     trace = Trace(LAYOUT, [Run.of(with_hash(table, LAYOUT.key))])
-    hashes, keys, begin, length = searched([("a", 1, 3), ("a", 0, 2)], 64)
-    assert len(met(spans.within(trace, hashes, keys, begin, begin + length))) == 5
-    assert sorted(met(spans.last_upto(trace, hashes, keys, begin))) == [(0, "a", 1, 0), (1, "a", 0, 0)]
+    hashes, keys, begin, _ = searched([("a", 1, 3), ("a", 0, 2)], 64)
+    assert sorted(met(last.last_upto(trace, hashes, keys, begin))) == [(0, "a", 1, 0), (1, "a", 0, 0)]

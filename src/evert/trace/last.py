@@ -1,7 +1,7 @@
-"""Rows of an ordered trace by where they lie in its order: within a span of it, or the last before a place.
+"""The last rows of a key up to a place in the order of a trace.
 
-    run, sorted     1  4  4  7  9              from 4 up to 8:  4  4  7          the last up to 6:  4  4
-    run, newer      4- 6 12                                     4- 6                                6
+    run, sorted     1  4  4  7  9              the last up to 6:
+    run, newer      4- 6 12                                       6
 
 The order is that of one column of numbers or times without NULLs. Each search is a binary one in the rows of the
 hash, for all needles at once, so the rows in between are not read.
@@ -16,35 +16,15 @@ import numpy as np
 import pyarrow as pa
 
 from evert.trace.arrays import numbers, one_chunk
+from evert.trace.between import bisected
 from evert.trace.consolidate import weights_of
 from evert.trace.keys import same_rows
-from evert.trace.meeting import PAIRS
 from evert.trace.runs import Run
 from evert.trace.trace import Trace
 
 NEEDLES = 1 << 18
 Found = tuple[np.ndarray, Run, np.ndarray]
 """Places of needles, a run, and places of its rows."""
-
-
-def within(
-    trace: Trace, hashes: np.ndarray, keys: Sequence[pa.Array], begin: np.ndarray, end: np.ndarray
-) -> Iterator[Found]:
-    """All rows that have a needle's key and are from its begin on and before its end; needles may repeat."""
-    plain = [one_chunk(key) for key in keys]
-    for run in trace.runs:
-        values, stored = _values(trace, run), [run.column(name) for name in trace.layout.key]
-        low, high = (np.searchsorted(run.hashes, hashes, side) for side in ("left", "right"))
-        first = _first_from(values, low, high, begin)
-        counts = np.maximum(_first_from(values, first, high, end) - first, 0)
-        ends = np.cumsum(counts)
-        for start in range(0, int(ends[-1]) if len(ends) else 0, PAIRS):
-            number = np.arange(start, min(start + PAIRS, int(ends[-1])))
-            needles = np.searchsorted(ends, number, "right")
-            rows = first[needles] + number - (ends - counts)[needles]
-            mine = same_rows(plain, needles, stored, rows)
-            if mine.any():
-                yield needles[mine], run, rows[mine]
 
 
 def last_upto(
@@ -101,7 +81,7 @@ class _Cursor:
     ) -> _Cursor:
         values = _values(trace, run)
         low, high = (np.searchsorted(run.hashes, hashes, side) for side in ("left", "right"))
-        place = _first_from(values, low, high, bound, after=True) - 1
+        place = bisected(low, high, lambda at, which: values[at] <= bound[which]) - 1
         return cls(run, values, [run.column(name) for name in trace.layout.key], keys, low, place)
 
     def has_rows(self, needles: np.ndarray) -> np.ndarray:
@@ -131,16 +111,3 @@ class _Cursor:
 def _values(trace: Trace, run: Run) -> np.ndarray:
     assert trace.layout.order is not None
     return numbers(run.column(trace.layout.order[0].name))
-
-
-def _first_from(
-    values: np.ndarray, low: np.ndarray, high: np.ndarray, bound: np.ndarray, *, after: bool = False
-) -> np.ndarray:
-    """For each needle the first place from `low` on whose value is not below the bound, or is `after` it."""
-    low, high = low.copy(), high.copy()
-    while len(open_ := np.flatnonzero(low < high)):
-        middle = (low[open_] + high[open_]) // 2
-        below = values[middle] <= bound[open_] if after else values[middle] < bound[open_]
-        low[open_[below]] = middle[below] + 1
-        high[open_[~below]] = middle[~below]
-    return low
