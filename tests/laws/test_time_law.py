@@ -1,0 +1,129 @@
+"""The law of time: what views show depends on the events, not on when and in which pieces they are processed.
+
+Any cuts of one log into epochs, with restarts and pauses between them, give the same views, late counts and sums of
+change feeds. Any order in which the same events arrive gives the same views in the end, where stragglers correct.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import evert
+from evert.epoch import schedule
+from evert.testing import ManualClock
+
+START = datetime(2026, 3, 28, 23, tzinfo=UTC)
+OPTIONS = {"event_time": "at", "lateness": "2 minutes", "source": "who", "idle_after": "20 minutes"}
+CHANGING = {
+    "tumbling": "SELECT window, who, count(*) AS n FROM e GROUP BY window(at, '5 minutes'), who",
+    "hopping": "SELECT window, sum(v) AS s FROM e GROUP BY window(at, '6 minutes', '2 minutes')",
+    "sessions": "SELECT who, session_window AS w, count(*) AS n, max(v) AS m FROM e"
+    " GROUP BY who, session_window(at, '3 minutes')",
+    "sliding": "SELECT at, who, v, sum(v) OVER (PARTITION BY who ORDER BY at"
+    " RANGE BETWEEN INTERVAL 4 MINUTES PRECEDING AND CURRENT ROW) AS s FROM e",
+    "pairs": "SELECT a.v AS a, b.v AS b, a.at FROM e a JOIN e b ON a.who = b.who"
+    " AND b.at > a.at AND b.at <= a.at + INTERVAL 2 MINUTES",
+}
+CLOSED = {"closed": CHANGING["tumbling"], "ended": CHANGING["sessions"]}
+LAW = settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
+
+EVENT = st.tuples(st.sampled_from("abc"), st.integers(0, 60 * 30), st.integers(0, 9))
+COMMITS = st.lists(st.tuples(st.lists(EVENT, max_size=6), st.integers(0, 25)), min_size=2, max_size=7)
+
+
+def rows_of(events: list[Any]) -> list[dict[str, Any]]:
+    return [{"who": who, "at": START + timedelta(seconds=second), "v": v} for who, second, v in events]
+
+
+class Kept:
+    """A database of the views, kept in some way."""
+
+    def __init__(self, folder: Path, late: str, views: dict[str, str], closed: dict[str, str]) -> None:
+        self._folder, self._views, self._closed = folder, views, closed
+        self.clock = ManualClock()
+        self.db = evert.open(folder, clock=self.clock)
+        self.db.stream("e", "who STRING, at TIMESTAMP, v BIGINT", late=late, **OPTIONS)
+
+    def define(self) -> None:
+        for name, query in self._views.items():
+            self.db.view(name, query)
+        for name, query in self._closed.items():
+            self.db.view(name, query, emit="close")
+
+    def restart(self) -> None:
+        self.db.close()
+        self.db = evert.open(self._folder, clock=self.clock)
+
+    def answers(self) -> dict[str, Any]:
+        """All that must be the same: rows, sums of changes, and what came late."""
+        found: dict[str, Any] = {"late": [(t.late, t.dropped, t.watermark) for t in self.db.times()]}
+        for name in self.db.views:
+            view, sums = self.db.views[name], Counter()
+            for change in view.changes(after=0):
+                for row in change.rows.to_pylist():
+                    weight = row.pop("_weight")
+                    sums[repr(sorted(row.items()))] += weight
+            found[name] = sorted(map(repr, view.rows()))
+            assert Counter({row: n for row, n in sums.items() if n}) == Counter(
+                repr(sorted(row.items())) for row in view.rows()
+            )
+        return found
+
+
+@pytest.mark.timeout(900)
+@LAW
+@given(commits=COMMITS, late=st.sampled_from(["correct", "drop"]), seed=st.integers(0, 2**20))
+def test_cuts_restarts_and_pauses_make_no_difference(spark, tmp_path_factory, commits, late, seed):
+    draw = random.Random(seed)
+    folder = tmp_path_factory.mktemp("time")
+    steps, once, cut = (Kept(folder / name, late, CHANGING, CLOSED) for name in ("steps", "once", "cut"))
+    steps.define()
+    for events, pause in commits:
+        for kept in (steps, once, cut):
+            kept.clock.advance(f"{pause} minutes")
+            kept.db.topic("e").append(rows_of(events))
+        if draw.random() < 0.6:
+            steps.db.refresh()
+        if draw.random() < 0.3:
+            steps.restart()
+    steps.db.refresh()
+    for kept in (once, cut):
+        kept.define()
+    once.db.refresh()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(schedule, "MOST_EVENTS", 3)
+        cut.db.refresh()
+    assert steps.answers() == once.answers() == cut.answers()
+    assert [proof.view for proof in steps.db.prove() if not proof.holds] == []
+    for kept in (steps, once, cut):
+        kept.db.close()
+
+
+@pytest.mark.timeout(900)
+@LAW
+@given(commits=COMMITS, seed=st.integers(0, 2**20))
+def test_events_may_arrive_in_any_order_where_stragglers_correct(spark, tmp_path_factory, commits, seed):
+    draw = random.Random(seed)
+    folder = tmp_path_factory.mktemp("order")
+    events = [event for some, _ in commits for event in some]
+    first, second = (Kept(folder / name, "correct", CHANGING, {}) for name in ("first", "second"))
+    for kept in (first, second):
+        kept.define()
+        draw.shuffle(events)
+        for start in range(0, len(events), 7):
+            kept.db.topic("e").append(rows_of(events[start : start + 7]))
+            if draw.random() < 0.5:
+                kept.db.refresh()
+        kept.db.refresh()
+    mine, theirs = first.answers(), second.answers()
+    assert {name: mine[name] for name in CHANGING} == {name: theirs[name] for name in CHANGING}
+    for kept in (first, second):
+        kept.db.close()
