@@ -29,16 +29,17 @@ def take(tx: Transaction, topic: int, holder: int, since: int, upto: int) -> Non
 
 
 def needs_versions(tx: Transaction, topic: int, holder: int) -> None:
-    tx.run("UPDATE holds SET versions = 1 WHERE topic = ? AND holder = ?", topic, holder)
+    tx.run("INSERT INTO version_holds (topic, holder) VALUES (?, ?) ON CONFLICT DO NOTHING", topic, holder)
 
 
 def of_versions(tx: Transaction, topic: int) -> bool:
     """Whether somebody needs all versions of a table's rows."""
-    return bool(tx.one("SELECT 1 FROM holds WHERE topic = ? AND versions LIMIT 1", topic))
+    return bool(tx.one("SELECT 1 FROM version_holds WHERE topic = ? LIMIT 1", topic))
 
 
 def release(tx: Transaction, holder: int) -> None:
     tx.run("DELETE FROM holds WHERE holder = ?", holder)
+    tx.run("DELETE FROM version_holds WHERE holder = ?", holder)
 
 
 def seen(tx: Transaction, holder: int, position: int) -> None:
