@@ -17,6 +17,7 @@ from tests.delta.histories import BITS, LAW
 
 from evert.delta import DataError, Function
 from evert.delta.session import Session
+from evert.trace import same_rows
 
 TIME = pa.timestamp("us", "UTC")
 WINDOW = pa.struct({"start": TIME, "end": TIME})
@@ -116,3 +117,29 @@ def test_a_row_within_a_session_changes_its_results_alone(tmp_path: Path) -> Non
 def test_nothing_can_be_taken_back(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="growing input"):
         Node(OF_ALL, tmp_path).epoch(sessions((0, 5, -1)))
+
+
+def test_a_row_reads_the_sessions_it_meets_and_not_all_of_its_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = Node(OF_ALL, tmp_path, look=False)
+    node.epoch(sessions(*((20 * number, 5, 1) for number in range(20_000))))
+    read: list[int] = []
+    for module in ("between", "ends"):
+        monkeypatch.setattr(f"evert.trace.{module}.same_rows", counted(read))
+    emitted = node.epoch(sessions((200_004, 17, 1), (100_007, 3, 1)))
+    assert shown(emitted) == [
+        (100_007, 100_010, 1, 1),
+        (200_000, 200_005, 1, -1),
+        (200_000, 200_025, 3, 1),
+        (200_020, 200_025, 1, -1),
+    ]
+    assert sum(read) <= 5
+
+
+def counted(read: list[int]) -> Any:
+    def same(keys: Any, needles: Any, stored: Any, rows: Any, **options: Any) -> Any:
+        read.append(len(rows))
+        return same_rows(keys, needles, stored, rows, **options)
+
+    return same

@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from evert.trace import meeting
 from evert.trace.arrays import one_chunk
 from evert.trace.between import Spans, between, gathered_between
 from evert.trace.consolidate import with_hash
+from evert.trace.ends import ends
 from evert.trace.keys import hash_rows
 from evert.trace.order import By
 from evert.trace.runs import Run
@@ -29,13 +31,14 @@ FIXED = [
     for kind, pool in POOLS
     if pool and (pa.types.is_integer(kind) or pa.types.is_temporal(kind)) and not pa.types.is_time(kind)
 ]
+STRUCTS = [pa.struct({"f0": kind, "f1": pa.string()}) for kind in (pa.int32(), pa.timestamp("us"))]
 EDGES = [-(2**63), 2**63 - 1]
 
 
 @st.composite
 def traces(draw):
     """A trace ordered by a number or a time, its tables, keys with limits to ask for, and the width of hashes."""
-    kinds = [draw(st.sampled_from(FIXED)), *draw(st.lists(any_order, max_size=2))]
+    kinds = [draw(st.sampled_from([*FIXED, *STRUCTS])), *draw(st.lists(any_order, max_size=2))]
     names = [f"c{n}" for n in range(len(kinds))]
     key = tuple(draw(st.lists(st.sampled_from(names), unique=True, max_size=2)))
     bits = draw(st.sampled_from([3, 64]))
@@ -46,7 +49,7 @@ def traces(draw):
         for table in draw(st.lists(tables(kinds, 9), max_size=4))
     ]
     needles = draw(tables(kinds, 6))
-    stored = [value for table in found for value in integers(one_chunk(table.column("c0"))).tolist()]
+    stored = [value for table in found for value in integers(decisive(table)).tolist()]
     value = st.sampled_from([*EDGES, 0, *stored, *(n + 1 for n in stored if n < EDGES[1])])
     limits = draw(
         st.lists(
@@ -56,6 +59,12 @@ def traces(draw):
         )
     )
     return Trace(layout, [Run.of(table) for table in found]), found, needles, limits, bits
+
+
+def decisive(table):
+    """The values that spans are about."""
+    column = one_chunk(table.column("c0"))
+    return pc.struct_field(column, [0]) if pa.types.is_struct(column.type) else column
 
 
 def spans_of(trace, needles, limits, bits):
@@ -75,7 +84,7 @@ def all_rows(found, layout, key, limits):
     """The rows of a key within limits, each with its weight and values, table by table."""
     names = layout.schema.names[:-1]
     for table in found:
-        column = one_chunk(table.column("c0"))
+        column = decisive(table)
         rows = zip(
             twins([table.column(name) for name in names], exact=True),
             zip(*(table.column(name).to_pylist() for name in names), strict=True),
@@ -134,6 +143,31 @@ def test_gathered_rows_are_summed_and_in_order_and_no_span_is_cut(drawn, limit):
             values[twin] = row
         ranked = sorted((twin for twin in weights if weights[twin]), key=lambda twin: order(values[twin]))
         assert shown.get(at, []) == [(twin, weights[twin]) for twin in ranked]
+
+
+@settings(max_examples=150, deadline=None)
+@given(traces(), st.integers(1, 3), st.integers(1, 3))
+def test_the_last_rows_below_a_value_are_those_of_a_filter(drawn, first, wanted):
+    trace, found, needles, limits, bits = drawn
+    names = trace.layout.schema.names[:-1]
+    spans = spans_of(trace, needles, limits, bits)
+
+    def enough(known):
+        return np.flatnonzero(np.bincount(known.group, minlength=len(limits)) >= wanted)
+
+    read = ends(trace, spans.hashes, spans.keys, enough, first=first, last=True, below=spans.high)
+    order = by_order(trace.layout.order, names)
+    for at, (key, (_, high, _)) in enumerate(zip(keys_of(needles, trace.layout.key), limits, strict=True)):
+        weights, values = Counter(), {}
+        if high > EDGES[0]:
+            for twin, row, weight in all_rows(found, trace.layout, key, (EDGES[0], high - 1, False)):
+                weights[twin] += weight
+                values[twin] = row
+        ranked = sorted((twin for twin in weights if weights[twin]), key=lambda twin: order(values[twin]))
+        mine = read.rows.filter(pa.array(read.group == at))
+        shown = twins([mine.column(name) for name in names], exact=True)
+        assert shown == ranked[::-1][: len(shown)]
+        assert len(shown) >= min(wanted, len(ranked))
 
 
 SCHEMA = pa.schema({"c0": pa.int64(), "c1": pa.string(), "__w": pa.int64()})

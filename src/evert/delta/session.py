@@ -13,17 +13,31 @@ import pyarrow.compute as pc
 
 from evert.delta.accumulate import Accumulators, Function
 from evert.delta.normal import normalised
-from evert.delta.operator import DataError, fitted, names_of, numbered, pieces, weighted, with_weight
+from evert.delta.operator import (
+    PIECE_ROWS,
+    DataError,
+    fitted,
+    names_of,
+    numbered,
+    pieces,
+    weighted,
+    with_weight,
+)
 from evert.trace.arrays import arrays_of, one_chunk, take, take_rows
+from evert.trace.between import Spans, gathered_between
 from evert.trace.consolidate import HASH, WEIGHT, hashes_of, joined, negate, weights_of
-from evert.trace.gather import gathered
+from evert.trace.ends import Ends, ends
 from evert.trace.grouping import grouped
 from evert.trace.keys import hash_rows
-from evert.trace.order import sorted_by
+from evert.trace.order import By, sorted_by
 from evert.trace.trace import Layout
 
 if TYPE_CHECKING:
     from evert.trace.shard import NodeState
+
+
+FIRST = 2
+"""How many of the sessions before something given are read from each run to begin with."""
 
 
 class _Sorted(NamedTuple):
@@ -49,7 +63,8 @@ class Session:
                                          y │ 3 to 8  │  1 │  +1
 
     The first `keys` columns are the key, the next one is the window, the others are arguments. What crosses the
-    exchange is sessions of a piece, not rows. State: the bag `sessions`, by key.
+    exchange is sessions of a piece, not rows. State: the ordered bag `sessions`, by key. An epoch reads the
+    sessions that its rows meet, and the one before each, not the key's other sessions.
     """
 
     input: pa.Schema
@@ -74,7 +89,8 @@ class Session:
     def layout(self) -> Layout:
         """How the state `sessions` is read."""
         columns = [*list(self.inputs[0])[: self.keys + 1], *self.accumulators.schema]
-        return Layout(names_of(range(self.keys)), schema=with_weight(pa.schema(columns)))
+        key, order = names_of(range(self.keys)), (By(self._window),)
+        return Layout(key, schema=with_weight(pa.schema(columns)), order=order)
 
     @property
     def _window(self) -> str:
@@ -103,21 +119,35 @@ class Session:
         if given is None or not given.num_rows:
             return
         given = joined([given])
-        hashes, keys = hashes_of(given), arrays_of(given, self.layout.key)
-        order, starts = grouped(hashes, keys, exact=False, whole_rows=True, stable=False, bits=state.bits)
-        given, first = take_rows(given, order), order[starts]
-        bounds = np.append(starts, len(order))
-        trace = state.trace("sessions", self.layout)
-        written = []
-        for part, stored in gathered(trace, hashes[first], [take(key, first) for key in keys], state.bits):
-            begin, end = int(bounds[part.start]), int(bounds[part.stop])
-            old, new = self._met(stored, given.slice(begin, end - begin), state.bits)
-            written += [negate(old), new]
-            yield from pieces([negate(self._shown(old)), self._shown(new)])
-        state.write("sessions", self.layout, joined(written))
+        old, new = self._met(self._near(given, state), given, state.bits)
+        yield from pieces([negate(self._shown(old)), self._shown(new)])
+        state.write("sessions", self.layout, joined([negate(old), new]))
 
     def content(self, state: NodeState) -> Iterator[pa.Table]:
         yield from pieces([self._shown(state.trace("sessions", self.layout).rows())])
+
+    def _near(self, given: pa.Table, state: NodeState) -> pa.Table:
+        """The stored sessions that begin within something given, and the one before it if that ends within it."""
+        hashes, keys = hashes_of(given), arrays_of(given, self.layout.key)
+        found = self._sorted(hashes, keys, one_chunk(given.column(self._window)), state.bits)
+        first = found.order[found.starts]
+        hashes, keys = hashes[first], [take(key, first) for key in keys]
+        trace = state.trace("sessions", self.layout)
+        spans = Spans(hashes, keys, found.begin, found.end, np.zeros(len(first), np.bool_))
+        stored = [trace.nothing(), *(rows for _, rows in gathered_between(trace, spans))]
+        for start in range(0, len(first), PIECE_ROWS):
+            some = slice(start, start + PIECE_ROWS)
+            begin = found.begin[some]
+            mine = [key.slice(start, len(begin)) for key in keys]
+            before = ends(trace, hashes[some], mine, _any, first=FIRST, last=True, below=begin)
+            _, end = _limits(one_chunk(before.rows.column(self._window)))
+            stored.append(take_rows(before.rows, np.flatnonzero(end >= begin[before.group])))
+        both = joined(stored)
+        # A session that ends within something given may begin within something else.
+        columns = arrays_of(both, [*self.layout.key, self._window])
+        hashes = hashes_of(both)
+        order, starts = grouped(hashes, columns, exact=True, whole_rows=False, stable=False, bits=state.bits)
+        return take_rows(both, order[starts])
 
     def _met(self, stored: pa.Table, given: pa.Table, bits: int) -> tuple[pa.Table, pa.Table]:
         """The stored sessions that something given belongs to, and the sessions that they become."""
@@ -143,7 +173,7 @@ class Session:
     def _sorted(self, hashes: np.ndarray, keys: Sequence[pa.Array], window: pa.Array, bits: int) -> _Sorted:
         if window.null_count:
             raise DataError("a row has no window")
-        begin, end = (pc.struct_field(window, [place]).cast(pa.int64()).to_numpy() for place in (0, 1))
+        begin, end = _limits(window)
         order, starts = grouped(hashes, keys, exact=False, whole_rows=True, stable=False, bits=bits)
         number = np.zeros(len(order), np.int64)
         number[order[starts]] = 1
@@ -170,6 +200,17 @@ class Session:
         """Sessions with the results of their functions."""
         groups = arrays_of(sessions, [*self.layout.key, self._window])
         return weighted([*groups, *self.accumulators.finished(sessions)], weights_of(sessions))
+
+
+def _limits(window: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """When each window begins and when it ends."""
+    begin, end = (pc.struct_field(window, [place]).cast(pa.int64()).to_numpy() for place in (0, 1))
+    return begin, end
+
+
+def _any(known: Ends) -> np.ndarray:
+    """One session of a key is enough."""
+    return known.group
 
 
 def _latest(number: np.ndarray, end: np.ndarray) -> np.ndarray:

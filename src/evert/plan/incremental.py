@@ -241,6 +241,8 @@ class Incremental:
         if retracts:
             ports += [Port(child.pipes, (*shape.keys, port.terms[place])) for place in extremes]
         spec = [len(shape.keys), [[one.kind, one.argument] for one in functions], always, retracts]
+        if shape.merges:
+            spec.append("in order")
         append_only = child.append_only and not functions and not always and not shape.merges
         detail = describe(shape)
         node = self.nodes.add(

@@ -45,9 +45,9 @@ class Spans:
 def between(trace: Trace, spans: Spans) -> Iterator[tuple[np.ndarray, Run, np.ndarray]]:
     """All stored rows within a span: (places of spans, run, places of its rows).
 
-    Values are those of the first column of the trace's order, which ascends with NULL first. Spans may repeat,
-    overlap, and come in any order. A run with very many rows within spans comes in several pieces, one without any
-    does not come. Nothing is summed: a row and what takes it back both come.
+    Values are those of the first column of the trace's order, which ascends with NULL first; those of a struct are
+    its first part's. Spans may repeat, overlap, and come in any order. A run with very many rows within spans comes
+    in several pieces, one without any does not come. Nothing is summed: a row and what takes it back both come.
     """
     keys = [one_chunk(key) for key in spans.keys]
     for run, begin, end in _found(trace, spans):
@@ -75,23 +75,38 @@ def gathered_between(trace: Trace, spans: Spans) -> Iterator[tuple[np.ndarray, p
             yield _summed(trace.layout, np.concatenate(owners), joined(parts))
 
 
+def places_below(
+    layout: Layout, run: Run, first: np.ndarray, last: np.ndarray, limits: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of the places from `first` to `last`, all of one hash, the range of those with a value below a limit."""
+    parts = _decisive(layout, run)
+    values = numbers(parts[-1])
+    known = bisected(first, last, lambda at, which: _null_at(parts, at))
+    return known, bisected(known, last, lambda at, which: values[at] < limits[which])
+
+
 def _found(trace: Trace, spans: Spans) -> Iterator[tuple[Run, np.ndarray, np.ndarray]]:
     """For each run where the rows of each span begin and end, with those of other keys in between."""
     order = trace.layout.order
     if not order or order[0].descending or not order[0].nulls_first:
         raise ValueError("spans are found in traces whose order ascends, NULL first")
     for run in trace.runs:
-        yield run, *_ends(run, run.column(order[0].name), spans)
+        yield run, *_ends(trace.layout, run, spans)
 
 
-def _ends(run: Run, column: pa.Array, spans: Spans) -> tuple[np.ndarray, np.ndarray]:
-    values = numbers(column)
+def _ends(layout: Layout, run: Run, spans: Spans) -> tuple[np.ndarray, np.ndarray]:
     first = np.searchsorted(run.hashes, spans.hashes, "left")
     last = np.searchsorted(run.hashes, spans.hashes, "right")
-    known = bisected(first, last, lambda at, which: _null_at(column, at))
-    begin = bisected(known, last, lambda at, which: values[at] < spans.low[which])
+    known, begin = places_below(layout, run, first, last, spans.low)
+    values = numbers(_decisive(layout, run)[-1])
     end = bisected(begin, last, lambda at, which: values[at] <= spans.high[which])
     return np.where(spans.null, first, begin), np.where(spans.null, known, end)
+
+
+def _decisive(layout: Layout, run: Run) -> list[pa.Array]:
+    """What decides the order first: a column, or a struct and its first part, which has the values."""
+    column = run.column((layout.order or ())[0].name)
+    return [column, column.field(0)] if pa.types.is_struct(column.type) else [column]
 
 
 def bisected(
@@ -112,9 +127,13 @@ def bisected(
     return low
 
 
-def _null_at(column: pa.Array, at: np.ndarray) -> np.ndarray:
-    present = valid_at(column, at)
-    return np.zeros(len(at), np.bool_) if present is None else ~present
+def _null_at(parts: Sequence[pa.Array], at: np.ndarray) -> np.ndarray:
+    found = np.zeros(len(at), np.bool_)
+    for part in parts:
+        present = valid_at(part, at)
+        if present is not None:
+            found |= ~present
+    return found
 
 
 def _of_key(

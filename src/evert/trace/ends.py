@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from evert.trace.arrays import arrays_of, one_chunk, take_rows
+from evert.trace.between import places_below
 from evert.trace.consolidate import WEIGHT, content_of, joined, weights_of, with_weights
 from evert.trace.keys import same_rows
 from evert.trace.order import arranged
@@ -51,12 +52,14 @@ def ends(
     *,
     first: int,
     last: bool = False,
+    below: np.ndarray | None = None,
 ) -> Ends:
     """The first rows of each needle's key, or the `last` ones, as many as are `enough`.
 
     `enough` gets what is certain so far and names the groups for which that will do; a key that has no more rows
     is done anyway. To begin with, `first` rows are read from each run, then twice as many and so on. More rows
-    than are enough may come. The needles are unique.
+    than are enough may come. `below` has a limit for each needle: of its rows only those come that have a value, as
+    in `between`, and a lesser one. Without limits the needles are unique.
     """
     if trace.layout.order is None:
         raise ValueError("this trace has no order, so its rows have no ends")
@@ -64,7 +67,7 @@ def ends(
     needles, count = np.arange(len(hashes)), first
     found = [Ends(np.empty(0, np.int64), trace.nothing())]
     while len(needles):
-        read = [_leading(trace.layout, run, needles, hashes, plain, count, last) for run in trace.runs]
+        read = [_leading(trace.layout, run, needles, hashes, plain, count, last, below) for run in trace.runs]
         known = _certain(trace, [part for part in read if len(part.owner)], last)
         done = np.ones(len(hashes), np.bool_)
         for part in read:
@@ -112,8 +115,11 @@ def _leading(
     keys: Sequence[pa.Array],
     count: int,
     last: bool,
+    below: np.ndarray | None,
 ) -> _Leading:
     low, high = _range(run, hashes[needles])
+    if below is not None:
+        low, high = places_below(layout, run, low, high, below[needles])
     taken = np.minimum(high - low, count)
     stops = np.cumsum(taken)
     owner = np.repeat(needles, taken)
