@@ -345,6 +345,8 @@ def test_options_that_make_no_sense_are_refused():
     ):
         with pytest.raises(BadOption):
             define("clicks", "stream", "n INT", options=options)
+    with pytest.raises(BadOption, match="for streams"):
+        define("users", "table", "n INT", key="n", options={"views": "forget"})
 
 
 def test_waiting_ends_with_the_next_commit(log, clicks):

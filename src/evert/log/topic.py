@@ -86,6 +86,8 @@ class Options:
                 raise BadOption(f"{name} is an option of tables: a stream keeps every row")
             if name in _STREAMS_ONLY and kind != "stream":
                 raise BadOption(f"{name} is an option of streams: the rows of a table replace each other")
+            if name == "views" and value == "forget" and kind == "table":
+                raise BadOption("views='forget' is for streams: a row of a table goes when it is deleted")
             if name in DURATIONS and value is not None:
                 value = microseconds(value)
                 if value > LONGEST:
