@@ -119,6 +119,11 @@ def pandas_window(spark):
     return spark.table("auction").select("id", mean("reserve").over(over).alias("m"))
 
 
+def pandas_window_of_a_range(spark):
+    over = Window.partitionBy("category").orderBy("reserve").rangeBetween(-4, 2)
+    return spark.table("auction").select("id", mean("reserve").over(over).alias("m"))
+
+
 def inside_a_window(spark):
     over = Window.partitionBy("category")
     return spark.table("auction").select("id", f.sum(twice("reserve")).over(over).alias("s"))
@@ -166,6 +171,7 @@ KEPT = {
     pandas_aggregate: "upsert rows swap, per key",
     pandas_aggregate_of_all: "upsert rows swap, whole",
     pandas_window: "upsert rows swap, per key",
+    pandas_window_of_a_range: "upsert near swap",
     inside_a_window: "upsert rows swap, per key",
     around_a_window: "upsert rows swap, per key",
     top_by: "upsert top",
