@@ -205,3 +205,21 @@ def test_a_query_without_windows_of_a_stream_cannot_wait_for_them(make, query):
     db = make("refused")
     with pytest.raises(BadQuery):
         db.view("v", query, emit="close")
+    assert list(db.views) == []
+
+
+def test_counts_of_the_same_windows_may_be_joined_and_others_not(make):
+    db = make("several")
+    counted = "SELECT k, count(*) AS n, window(at, '{}') AS w FROM clicks GROUP BY k, 3"
+    most = f"SELECT max(n) AS n, w FROM ({counted}) GROUP BY w"
+    joined = f"SELECT c.w, c.k, c.n FROM ({counted}) c JOIN ({most}) m ON c.w = m.w AND c.n = m.n"
+    db.view("busiest", joined.format("10 minutes", "10 minutes"), emit="close")
+    db.topic("clicks").append([click(1), click(2), click(3, "y"), click(30)])
+    db.topic("clicks").append(click(4, "y"))
+    db.refresh()
+    assert [(row["k"], row["n"]) for row in db.views["busiest"].rows()] == [("x", 2)]
+    assert [row["k"] for row in db.views["busiest.late"].rows()] == ["y"]
+    assert all(proof.holds for proof in db.prove())
+    with pytest.raises(BadQuery):
+        db.view("other", joined.format("10 minutes", "5 minutes"), emit="close")
+    assert sorted(db.views) == ["busiest", "busiest.late"]

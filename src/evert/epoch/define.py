@@ -59,11 +59,22 @@ def define(db: Database, planning: Planning, wanted: Wanted) -> Definition:
     if not isinstance(wanted.query, str):
         planning.functions[wanted.text] = wanted.query
     if wanted.emit == "close":
-        late = replace(wanted, name=wanted.name + LATE, emit="late", key=None)
-        made = _define(db, planning, lambda tx: _create(tx, wanted))
-        _define(db, planning, lambda tx: _create(tx, late))
-        return made
+        return _with_stragglers(db, planning, wanted)
     return _define(db, planning, lambda tx: _create(tx, wanted))
+
+
+def _with_stragglers(db: Database, planning: Planning, wanted: Wanted) -> Definition:
+    """A view of closed windows, and the view of what comes too late for them: both or none."""
+    late = replace(wanted, name=wanted.name + LATE, emit="late", key=None)
+    with db.catalog.read() as tx:
+        new = definitions.lookup(tx, late.name) is None
+    _define(db, planning, lambda tx: _create(tx, late))
+    try:
+        return _define(db, planning, lambda tx: _create(tx, wanted))
+    except Exception:
+        if new:
+            db.catalog.write(lambda tx: definitions.drop(tx, late.name))
+        raise
 
 
 def go_back(db: Database, planning: Planning, name: str) -> Definition:

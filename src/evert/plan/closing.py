@@ -87,8 +87,13 @@ class _Closer:
         found = [
             self.late(child) for child in self._catalyst.items(plan.children()) if self._has_window(child)
         ]
-        if len(found) != 1:
-            raise BadQuery("the windows of a query with several of them have no stragglers in common")
+        if not found:
+            raise BadQuery("EMIT ON WINDOW CLOSE needs windows over a stream with event time", hint=_HINT)
+        if any(not other.sameResult(found[0]) for other in found[1:]):
+            raise BadQuery(
+                "EMIT ON WINDOW CLOSE has one kind of windows: an event may be late for one and not for the other",
+                hint="make a view of each, and join these",
+            )
         return found[0]
 
     def _punctual(self, plan: Any) -> Any:
