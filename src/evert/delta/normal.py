@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evert.schema.digest import valid
+from evert.trace.arrays import one_chunk
 from evert.trace.order import holds_floats
+
+
+def with_normal_keys(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """The rows with their keys as Spark shows them."""
+    for place, name in enumerate(rows.column_names):
+        if name in keys:
+            rows = rows.set_column(place, rows.schema.field(place), normalised(one_chunk(rows.column(name))))
+    return rows
 
 
 def normalised(array: pa.Array) -> pa.Array:

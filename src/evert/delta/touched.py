@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from evert.delta.normal import normalised
+from evert.delta.normal import with_normal_keys
 from evert.delta.operator import (
     DataError,
     fitted,
@@ -20,7 +20,7 @@ from evert.delta.operator import (
     with_weight,
 )
 from evert.trace.arrays import arrays_of, take
-from evert.trace.consolidate import WEIGHT, consolidate, hashes_of, joined, summed, weights_of
+from evert.trace.consolidate import consolidate, hashes_of, joined, summed, weights_of
 from evert.trace.gather import gathered
 from evert.trace.grouping import grouped
 from evert.trace.order import arranged
@@ -70,12 +70,7 @@ class Touched:
         return Layout(names_of(self.keys), schema=with_weight(self.inputs[0]))
 
     def prepare(self, port: int, rows: pa.Table, bits: int) -> pa.Table:
-        rows = fitted(rows, with_weight(self.inputs[port]))
-        columns = [
-            normalised(column) if at in self.keys else column
-            for at, column in enumerate(arrays_of(rows, self.inputs[port].names))
-        ]
-        rows = pa.table([*columns, rows.column(WEIGHT)], schema=rows.schema)
+        rows = with_normal_keys(fitted(rows, with_weight(self.inputs[port])), self.layout.key)
         return consolidate(rows, self.layout.key, bits=bits)
 
     def apply(self, deltas: Sequence[pa.Table | None], state: NodeState) -> Iterator[pa.Table]:
