@@ -71,6 +71,13 @@ def test_the_table_has_a_line_for_each_view_and_one_for_each_that_stopped():
     assert reason == "broken stopped at position 7: overflow; `evert view resume broken`"
 
 
+def test_corrections_have_a_column_where_there_are_some():
+    _, header, first, second = board([replace(LIVE, corrections=3), replace(LIVE, name="other")], width=100)
+    assert "corrections" in header
+    assert first.split()[7:9] == ["3", "4"]
+    assert second.split()[7:9] == ["0", "4"]
+
+
 def test_a_view_that_is_built_shows_how_far_it_is():
     building = replace(
         LIVE,

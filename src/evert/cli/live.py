@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from evert.cli.output import Sheet, shortened
-from evert.cli.status import SHOWN, note, shown
+from evert.cli.status import columns_of, note, shown
 
 if TYPE_CHECKING:
     from evert.views.status import ViewStatus
@@ -74,8 +74,9 @@ def board_lines(
     lines = [f"position {head:,}, {ran}; {end}"]
     if not states:
         return [*lines, "there are no views yet; define one with `evert sql`"]
-    table = [shown(one) for one in states]
-    lines.extend(Sheet(SHOWN, width=width - 1, null="-").lines([list(row.values()) for row in table]))
+    columns = columns_of(states)
+    table = [[shown(one)[column] for column in columns] for one in states]
+    lines.extend(Sheet(columns, width=width - 1, null="-").lines(table))
     lines.extend(filter(None, map(note, states)))
     return lines
 

@@ -145,10 +145,16 @@ def show_status(found: Iterable[ViewStatus]) -> None:
     """The state of all views, and under the table how far those are that are built, and why some have stopped."""
     states = list(found)
     rows = [asdict(one) for one in states] if session().json else [shown(one) for one in states]
-    listing(rows, SHOWN, empty="there are no views yet")
+    listing(rows, columns_of(states), empty="there are no views yet")
     if not session().json:
         for line in filter(None, map(note, states)):
             click.echo(line, err=True)
+
+
+def columns_of(states: Iterable[ViewStatus]) -> tuple[str, ...]:
+    """The columns of the table: corrections have one where there are some."""
+    corrected = any(one.corrections for one in states)
+    return tuple(column for column in SHOWN if corrected or column != "corrections")
 
 
 def shown(one: ViewStatus) -> dict[str, Any]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 _MENTIONED = re.compile(r"\bAS\s+OF\b", re.IGNORECASE)
+_PASSING = re.compile(r"\b(?:now|current_timestamp|current_date|localtimestamp)\b", re.IGNORECASE)
 _OF_COLUMNS = "timestamp expression cannot refer to any columns"
 _FIRST = 0xE000
 """Versions are named by characters that nobody uses, from this one on."""
@@ -137,8 +138,14 @@ class _Rewriting:
             raise BadQuery(
                 "FOR SYSTEM_TIME AS OF a column needs a row of the left side of a join", hint=_HINT
             )
+        moment = travel.timestamp().get()
+        if _PASSING.search(moment.toString()):
+            raise BadQuery(
+                "a table is read as of a time that stays, not as of now()",
+                hint="the table itself, without FOR SYSTEM_TIME AS OF, is what holds now",
+            )
         name = self._name(travel)
-        valid = self._valid(name, travel.timestamp().get())
+        valid = self._valid(name, moment)
         return self._catalyst.filtered(self._catalyst.named(self._versions(travel), name), valid)
 
     def _moment(self, travel: Any) -> Term | None:
