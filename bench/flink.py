@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tests.servers.maven import SERVERS, FetchError, fetch
 
+from bench import clicks
 from evert.testing import nexmark
 
 VERSION = "2.3.0"
@@ -60,12 +61,13 @@ _UNABLE = {"q6"}
 
 
 def query(name: str) -> str | None:
-    """A query of Nexmark in Flink's SQL, if it can run it."""
+    """A query in Flink's SQL, if it can run it."""
     if name in _UNABLE:
         return None
     if name in _OWN:
         return _OWN[name]
-    text = nexmark.QUERIES[name].sql.replace("LENGTH(", "CHAR_LENGTH(")
+    known = {**nexmark.QUERIES, clicks.QUERY.name: clicks.QUERY}
+    text = known[name].sql.replace("LENGTH(", "CHAR_LENGTH(")
     return re.sub(r"\b(dateTime|day|minute)\b", r"`\1`", text)
 
 

@@ -32,6 +32,8 @@ COLUMNS = {
     "auction": "id BIGINT, itemName STRING, description STRING, initialBid BIGINT, reserve BIGINT,"
     " expires TIMESTAMP(3), seller BIGINT, category BIGINT",
     "bid": "auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, url STRING",
+    "search": "id BIGINT, visit BIGINT",
+    "click": "id BIGINT, visit BIGINT",
 }
 
 

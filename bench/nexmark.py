@@ -4,7 +4,8 @@ The events lie in the log before the clock starts, all of them in segments; the 
 system runs a query once before its runs are counted. Evert commits each epoch durably and ends in its view, which
 is compared with what Spark SQL makes of the whole log. Flink's changes are thrown away, those of stateless queries
 are written as Parquet. Peers: `batch`, plain Spark that computes the whole at once and keeps nothing; `spark`,
-Structured Streaming; `flink`, with its state on the heap and in RocksDB.
+Structured Streaming; `flink`, with its state on the heap and in RocksDB. The query `clicks` is not of Nexmark: a join
+of two streams within an hour (`bench/clicks.py`), over as many events.
 """
 
 from __future__ import annotations
@@ -22,16 +23,18 @@ from bench.figures import Figures
 from bench.memory import Watch
 
 import evert
-from bench import flink, streaming
+from bench import clicks, flink, streaming
 from evert.epoch import schedule
 from evert.epoch.spark import read_topic, session
 from evert.log.segments import segments
+from evert.log.topic import LATE
 from evert.testing import nexmark
 
-STATEFUL = [f"q{n}" for n in (4, 5, 6, 7, 8, 9, 11, 15, 16, 17, 18, 19, 20)]
+STATEFUL = [*(f"q{n}" for n in (4, 5, 6, 7, 8, 9, 11, 15, 16, 17, 18, 19, 20)), clicks.QUERY.name]
 STATELESS = [f"q{n}" for n in (0, 1, 2, 10, 14, 21, 22)]
 CHUNK = 500_000
 UNIT = "thousand events/s"
+QUERIES = {**nexmark.QUERIES, clicks.QUERY.name: clicks.QUERY}
 
 
 def main() -> None:
@@ -45,7 +48,7 @@ def main() -> None:
     with Figures("nexmark", chosen) as figures, tempfile.TemporaryDirectory() as folder:
         bench = Bench(figures, chosen.events, chosen.runs)
         with evert.open(Path(folder) / "nexmark.evert") as db:
-            fill(db, chosen.events)
+            fill(db, chosen.events, with_clicks=clicks.QUERY.name in chosen.queries)
             files = linked(db, Path(folder) / "files")
             for number, name in enumerate(chosen.queries):
                 systems = [lambda name=name: spark_lines(bench, db, files, name, chosen.peers)]
@@ -91,19 +94,26 @@ class Bench:
                     )
 
 
-def fill(db: evert.Database, events: int) -> None:
+def fill(db: evert.Database, events: int, *, with_clicks: bool) -> None:
     """The log of so many events, a commit for each topic and chunk, all of it in segments."""
     for name, schema in nexmark.SCHEMAS.items():
         db.stream(name, schema)
+    for name, schema in clicks.SCHEMAS.items() if with_clicks else ():
+        db.stream(name, schema, **clicks.OPTIONS)
     for first in range(0, events, CHUNK):
-        for name, rows in nexmark.events(first, min(CHUNK, events - first)).tables().items():
+        count = min(CHUNK, events - first)
+        made = nexmark.events(first, count).tables()
+        made |= clicks.tables(first, count) if with_clicks else {}
+        for name, rows in made.items():
             db.topic(name).append(rows)
     db.maintain()
 
 
 def linked(db: evert.Database, folder: Path) -> Path:
     """A folder for each topic, with its segments as files."""
-    for name in nexmark.SCHEMAS:
+    for name in db.topics:
+        if name.endswith(LATE):
+            continue
         place = folder / name
         place.mkdir(parents=True)
         with db.catalog.read() as tx:
@@ -127,14 +137,14 @@ def build(db: evert.Database, name: str) -> float:
     """Seconds from the log to the view."""
     if name in db.views:
         db.drop(name)
-    db.view(name, nexmark.QUERIES[name].sql)
+    db.view(name, QUERIES[name].sql)
     begun = time.perf_counter()
     db.refresh(timeout=3600)
     return time.perf_counter() - begun
 
 
 def spark_lines(bench: Bench, db: evert.Database, files: Path, name: str, peers: Sequence[str]) -> None:
-    query = nexmark.QUERIES[name]
+    query = QUERIES[name]
     if "batch" in peers:
         bench.add(name, "spark, all at once", bench.timed(lambda: batch(db, query)), None)
     if "spark" in peers:

@@ -127,3 +127,48 @@ def test_events_may_arrive_in_any_order_where_stragglers_correct(spark, tmp_path
     assert {name: mine[name] for name in CHANGING} == {name: theirs[name] for name in CHANGING}
     for kept in (first, second):
         kept.db.close()
+
+
+WITHIN = "a.who = b.who AND b.at >= a.at - INTERVAL 1 MINUTE AND b.at < a.at + INTERVAL 2 MINUTES"
+FORGETTING = {
+    **CHANGING,
+    "left": f"SELECT a.v, a.at, b.v AS x FROM e a LEFT JOIN f b ON {WITHIN}",
+    "full": f"SELECT a.v, b.v AS x, b.at FROM e a FULL JOIN f b ON {WITHIN}",
+    "anti": f"SELECT a.v, a.who FROM e a WHERE NOT EXISTS (SELECT 1 FROM f b WHERE {WITHIN})",
+    "counted": "SELECT window(at, '3 minutes') AS w, count(*) AS n, max(x) AS m, count(DISTINCT who) AS d FROM"
+    f" (SELECT a.at, a.who, b.v AS x FROM e a LEFT JOIN f b ON {WITHIN}) GROUP BY 1",
+    "windows": "SELECT x.w, x.n, y.n AS m FROM"
+    " (SELECT window(at, '3 minutes') AS w, count(*) AS n FROM e GROUP BY 1) x FULL JOIN"
+    " (SELECT window(at, '3 minutes') AS w, max(v) AS n FROM f GROUP BY 1) y ON x.w = y.w",
+    "best": "SELECT at, who, v FROM (SELECT window(at, '3 minutes') AS w, at, who, v FROM e)"
+    " QUALIFY row_number() OVER (PARTITION BY w ORDER BY v DESC) <= 2",
+    "median": "SELECT date_trunc('MINUTE', at) AS m, median(v) AS v FROM e GROUP BY 1",
+    "days": "SELECT CAST(at AS DATE) AS d, count(*) AS n, min(v) AS m FROM e GROUP BY 1",
+}
+MARCH = st.lists(
+    st.tuples(
+        st.sampled_from("ef"),
+        st.lists(st.tuples(st.sampled_from("abc"), st.integers(-600, 120), st.integers(0, 9))),
+    ),
+    min_size=16,
+    max_size=24,
+)
+
+
+@pytest.mark.timeout(900)
+@LAW
+@given(steps=MARCH, forget=st.integers(0, 240), late=st.sampled_from(["correct", "drop"]))
+def test_what_is_forgotten_is_never_missed(spark, tmp_path_factory, steps, forget, late):
+    options = {"event_time": "at", "lateness": "1 minute", "late": late, "forget_after": f"{forget} seconds"}
+    with evert.open(tmp_path_factory.mktemp("forgetting")) as db:
+        for name in "ef":
+            db.stream(name, "who STRING, at TIMESTAMP, v BIGINT", **options)
+        for name, query in FORGETTING.items():
+            db.view(name, query)
+        for number, (name, events) in enumerate(steps):
+            moved = [(who, 60 * number + second, v) for who, second, v in events]
+            db.topic(name).append(rows_of(moved))
+            if number % 2:
+                db.refresh()
+        db.refresh()
+        assert [proof.view for proof in db.prove() if not proof.holds] == []

@@ -139,6 +139,35 @@ def test_what_is_older_than_forget_after_is_set_aside_whatever_the_policy(db):
     assert [(s.late, s.dropped) for s in stream.sources()] == [(2, 1)]
 
 
+def test_nobody_sends_what_is_before_the_horizon(db):
+    stream = clicks(db, forget_after="1 hour")
+    send(stream, 100)
+    send(stream, 34, phone="new")
+    assert kept(db, "clicks.late") == [34]
+    send(stream, 35, phone="new")
+    stream.replay_late()
+    assert kept(db) == [100, 35]
+
+
+def test_a_stream_stays_with_the_horizon_that_it_has(db):
+    stream = clicks(db)
+    send(stream, 100)
+    stream.alter(forget_after="1 hour")
+    stream.alter(forget_after=None)
+    stream.alter(forget_after="1 hour")
+    send(stream, 101)
+    stream.alter("n INT, at TIMESTAMP, phone STRING, other TIMESTAMP")
+    for change in ({"forget_after": None}, {"event_time": "other"}):
+        with pytest.raises(Refused, match="views of clicks have forgotten what is before its horizon"):
+            stream.alter(**change)
+    stream.alter(forget_after="2 hours")
+    send(stream, 35, phone="new")
+    assert kept(db, "clicks.late") == [35]
+    send(stream, 110)
+    send(stream, 36, phone="another")
+    assert kept(db) == [100, 101, 110, 36]
+
+
 def test_what_was_set_aside_can_be_let_in_once(db):
     stream = clicks(db, late="drop", forget_after="1 hour")
     send(stream, 100)

@@ -48,11 +48,11 @@ class Plain:
             forget_after,
         )
         self.marks, self.seen, self.idle = {}, {}, set()
-        self.floor = self.watermark = None
+        self.floor = self.watermark = self.horizon = None
         self.kept, self.aside, self.counts = [], [], {}
 
     def mark(self, source):
-        known = [m for m in (self.marks.get(source), self.floor) if m is not None]
+        known = [m for m in (self.marks.get(source), self.floor, self.horizon) if m is not None]
         return max(known, default=None)
 
     def append(self, rows, now):
@@ -61,6 +61,7 @@ class Plain:
             mark = before[source]
             late = time is not None and mark is not None and time < mark
             old = late and self.forget_after is not None and time < mark - self.forget_after
+            old |= late and self.horizon is not None and time < self.horizon
             gone = old or (late and self.late == "drop")
             (self.aside if gone else self.kept).append((source, time))
             if time is not None:
@@ -94,6 +95,8 @@ class Plain:
         value = min(active) if active else max(self.marks.values(), default=self.floor)
         if value is not None:
             self.watermark = value if self.watermark is None else max(self.watermark, value)
+            if self.forget_after is not None:
+                self.horizon = self.watermark - self.forget_after
 
 
 def moment(seconds):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from evert.trace import shard, trace
 from evert.trace.consolidate import consolidate, with_hash
+from evert.trace.horizon import Limit
 from evert.trace.runs import RunCache, RunWriter
 from evert.trace.shard import NodeState
 from evert.trace.trace import Layout
@@ -28,6 +29,7 @@ class Shard:
         self.bits = bits
         self.cache = RunCache()
         self.runs = {}
+        self.limits = {}
         self.epochs = 0
 
     def epoch(self, work):
@@ -42,6 +44,7 @@ class Shard:
             cache=self.cache,
             folder=self.folder,
             bits=self.bits,
+            limits=self.limits,
         )
         result = work(state)
         writer.close()
@@ -204,3 +207,23 @@ def test_state_of_which_much_is_taken_back_is_rewritten(tmp_path):
     many = [(str(n), n, -1) for n in range(19, 50)]
     kept.epoch(lambda state: state.write("rows", BAG, weighted(many)))
     assert [run.rows for run in kept.runs["rows"]] == [50]
+
+
+def test_what_no_change_can_reach_goes_when_all_runs_are_merged(tmp_path):
+    one = Shard(tmp_path)
+
+    def write(numbers, before):
+        values = pa.array(numbers, pa.int64()).cast(pa.timestamp("us"))
+        rows = with_hash(pa.table({"c0": values, "__w": [1] * len(numbers)}), ["c0"])
+        one.limits = {"rows": [Limit("c0", None, before)]}
+        one.epoch(lambda state: state.write("rows", BAG, consolidate(rows, bits=64)))
+
+    def there():
+        rows = one.epoch(lambda state: state.trace("rows", BAG).rows())
+        return sorted(rows.column("c0").cast(pa.int64()).to_pylist())
+
+    for start in (0, 1000, 2000):
+        write(range(start, start + 1000), start)
+    assert there() == [*range(3000)]
+    write(range(3000, 4000), 2900)
+    assert there() == [*range(2900, 4000)]

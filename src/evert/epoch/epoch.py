@@ -23,6 +23,7 @@ from evert.epoch.feed import Feed, counted_since, gathered
 from evert.epoch.flow import Flow, Part, joined
 from evert.epoch.job import Job, input_schema
 from evert.epoch.jobs import Jobs
+from evert.epoch.moments import standing
 from evert.epoch.planning import Planning, nodes_of
 from evert.epoch.profile import profile
 from evert.epoch.receipt import Manifest, NodeRuns, Receipt, Spent
@@ -99,7 +100,9 @@ class Epochs:
         files = self._db.log.files
         epoch = self._running = files.announce_prefix(ROOM)
         try:
-            said = self._run_job(flow, feed, epoch, runs, again=not work.reuses)
+            with self._db.catalog.read() as tx:
+                moments = standing(tx, (rule for node in flow.nodes for rule in node.forgets), work.upto)
+            said = self._run_job(flow, feed, epoch, runs, moments, again=not work.reuses)
         except BaseException:
             files.discard([epoch])
             raise
@@ -110,14 +113,21 @@ class Epochs:
         return Outcome(epoch, receipts, outputs, profile(said, flow, inline=inline)), feed.events
 
     def _run_job(
-        self, flow: Flow, feed: Feed, epoch: str, runs: Mapping[int, Mapping[int, NodeRuns]], *, again: bool
+        self,
+        flow: Flow,
+        feed: Feed,
+        epoch: str,
+        runs: Mapping[int, Mapping[int, NodeRuns]],
+        moments: Mapping[str, int],
+        *,
+        again: bool,
     ) -> list[Receipt | Spent]:
         """Run a flow's job; one that will be run `again` is kept."""
         folder = str(self._db.path.resolve())
         bits = self._db.config.hash_bits
         for shard in range(self.shards):
             nodes = {node.id: runs[shard][node.id] for node in flow.nodes}
-            Manifest(folder, epoch, bits, nodes).save(shard)
+            Manifest(folder, epoch, bits, nodes, moments).save(shard)
         shape = _shape(flow)
         inline = shape not in self._by_spark
         entry = self._entry(flow, feed, epoch, inline)

@@ -17,6 +17,7 @@ from evert.delta.content import Content, Remembers
 from evert.epoch.inputs import source_schema
 from evert.epoch.reuse import NOTHING, Reuse
 from evert.plan.graph import Chain, Leaf, Plan
+from evert.trace.horizon import Forgets
 from evert.views.states import OUTPUT
 
 
@@ -58,6 +59,7 @@ class FlowNode:
     names: tuple[str, ...] = ()
     """The real names of the columns, if this is the output of a view."""
     stays: bool = False
+    forgets: tuple[Forgets, ...] = ()
 
     @property
     def source(self) -> str:
@@ -175,7 +177,8 @@ def joined(parts: Sequence[Part], also: Set[str] = frozenset()) -> Flow:
                 )
             names = tuple(part.plan.columns.names) if last else ()
             stays = node.stays and bool(steps)
-            made = FlowNode(number, part.view, operator, steps, names=names, stays=stays)
+            forgets = node.forgets if steps else ()
+            made = FlowNode(number, part.view, operator, steps, names=names, stays=stays, forgets=forgets)
             sources[node.id] = [made.source]
             there.add(made.source)
             nodes.append(made)

@@ -178,6 +178,7 @@ class Job:
                 node.source if node.source in consumed else None,
                 node.names,
                 tuple(edge for edge in beside if edge.source == node.source),
+                node.forgets,
             )
             for node in flow.at(level)
         )

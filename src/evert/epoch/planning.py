@@ -160,7 +160,8 @@ class Planning:
                     f"t{topic.id}",
                     () if stream else topic.key,  # the key of a stream only keeps rows together
                     append_only=stream and topic.options.views == "keep",
-                    has_event_time=stream and topic.options.event_time is not None,
+                    event_time=topic.options.event_time if stream else None,
+                    forgets=stream and topic.options.forget_after is not None,
                     versions=None if stream else _versions(topic, columns),
                 )
             for other in definitions.all(tx):

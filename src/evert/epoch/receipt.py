@@ -30,6 +30,8 @@ class Manifest:
     epoch: str
     bits: int
     nodes: Mapping[int, NodeRuns]
+    moments: Mapping[str, int] = field(default_factory=dict)
+    """Where the clocks stand by which nodes forget."""
 
     def save(self, shard: int) -> None:
         Path(self.folder, name_of(self.epoch, shard)).write_bytes(pickle.dumps(self))

@@ -5,7 +5,8 @@
 
 Nodes with equal fingerprints keep the same of the same events. Those on top of which the new view has other nodes
 give their content, read from their state; what the other nodes read of topics comes from the log. A view that
-would be fed too much at once is built from the log instead, in many epochs.
+would be fed too much at once is built from the log instead, in many epochs. A node that
+has forgotten something gives nothing.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from typing import TYPE_CHECKING
 from evert.catalog import Transaction
 from evert.delta.content import Remembers
 from evert.epoch import ranges
+from evert.epoch.moments import standing
 from evert.epoch.planning import Planning
 from evert.plan.graph import Plan
+from evert.trace.horizon import limits
 from evert.views import states
 from evert.views.definition import Definition
 
@@ -58,11 +61,18 @@ def _reuse(tx: Transaction, view: Definition, plan: Plan, upto: int) -> Reuse:
         return NOTHING
     there = states.kept(tx, view, upto)
     equal = {node.id: there[node.fingerprint] for node in plan.nodes[:-1] if node.fingerprint in there}
-    giving, built = _parted(plan, set(equal))
+    giving, built = _parted(plan, set(equal), _remembering(tx, plan, upto))
     return Reuse({name: state for name, state in equal.items() if name not in built}, frozenset(giving))
 
 
-def _parted(plan: Plan, equal: set[str]) -> tuple[set[str], set[str]]:
+def _remembering(tx: Transaction, plan: Plan, upto: int) -> set[str]:
+    """The nodes that know all that they have given so far."""
+    able = [node for node in plan.nodes if isinstance(node.operator, Remembers)]
+    moments = standing(tx, (rule for node in able for rule in node.forgets), upto)
+    return {node.id for node in able if not limits(node.forgets, moments)}
+
+
+def _parted(plan: Plan, equal: set[str], remembering: set[str]) -> tuple[set[str], set[str]]:
     """The nodes that give their content, and those that are built, if the equal ones need not be."""
     nodes = {node.id: node for node in plan.nodes}
     giving: set[str] = set()
@@ -72,7 +82,7 @@ def _parted(plan: Plan, equal: set[str]) -> tuple[set[str], set[str]]:
         node = nodes[waiting.pop()]
         built.add(node.id)
         for source in {chain.source for port in node.ports for chain in port} & nodes.keys():
-            if source in equal and isinstance(nodes[source].operator, Remembers):
+            if source in equal and source in remembering:
                 giving.add(source)
             elif source not in built:
                 waiting.append(source)

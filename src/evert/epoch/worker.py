@@ -34,6 +34,7 @@ from evert.epoch.spill import Cellar, Spill, to_blob
 from evert.log.files import sync
 from evert.trace import NodeState, RunCache, RunWriter
 from evert.trace.arrays import decoded
+from evert.trace.horizon import Forgets, limits
 from evert.trace.sink import Sink
 
 FOLDER, EPOCH, LEFT = "evert.folder", "evert.epoch", "evert.left"
@@ -112,6 +113,7 @@ class Member:
     source: str | None
     names: tuple[str, ...]
     beside: tuple[Edge, ...] = ()
+    forgets: tuple[Forgets, ...] = ()
 
 
 def scan(shares: Iterable[pa.RecordBatch], then: Then) -> Iterator[pa.RecordBatch]:
@@ -309,6 +311,7 @@ class _Task:
             cache=_runs,
             folder=self._folder,
             bits=self._manifest.bits,
+            limits=limits(member.forgets, self._manifest.moments),
         )
         watch = _Watch(member.node)
         given = [delta for delta in deltas if delta is not None]

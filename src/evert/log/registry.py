@@ -104,6 +104,7 @@ class Registry:
             changed = Options.make(topic.kind, options or {}, topic.options)
             wanted = clocked(wanted, changed, topic.schema)
             changed = timed(wanted, changed)
+            _check_horizon(tx, topic, changed)
             if changed.source != topic.options.source:
                 watermarks.retire(tx, topic.id)
             if changed.times != topic.options.times:
@@ -125,7 +126,7 @@ class Registry:
             if lowered.endswith(LATE) and owner is not None and self._topic(owner).options.sets_aside:
                 raise Refused(
                     f"the stragglers of {self._topic(owner).name} go into {topic.name}",
-                    hint='alter the stream first: late="correct", forget_after=None',
+                    hint='alter the stream first: late="correct"; one with forget_after needs it always',
                     topic=topic.name,
                 )
             gone = [topic]
@@ -166,6 +167,19 @@ class Registry:
             )
             self._parsed[row] = topic
         return topic
+
+
+def _check_horizon(tx: Transaction, topic: Topic, changed: Options) -> None:
+    """What views have forgotten they cannot count again, so a stream stays with the horizon that it has."""
+    if watermarks.horizon(tx, topic.id) == watermarks.LEAST:
+        return
+    if changed.forget_after is None or changed.event_time != topic.options.event_time:
+        name = "forget_after" if changed.forget_after is None else "event_time"
+        raise Refused(
+            f"views of {topic.name} have forgotten what is before its horizon, so its {name} stays",
+            hint="a longer forget_after is possible, or a new stream",
+            topic=topic.name,
+        )
 
 
 def _insert(tx: Transaction, topic: Topic) -> None:

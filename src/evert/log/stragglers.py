@@ -3,9 +3,10 @@
     rows ──> late? ──┬── on time, or late="correct" ───────────────> topic
                      └── late="drop", or older than forget_after ──> <topic>.late
 
-An event is late if it is older than the mark of its source after all earlier commits. The rows are parted before
-they are encoded, and the commit looks again: if a mark has moved meanwhile so far that it matters, they are parted
-anew.
+An event is late if it is older than the mark of its source after all earlier commits. What is before the stream's
+horizon is set aside whoever sends it: views have forgotten what they would need to count it. The rows are parted
+before they are encoded, and the commit looks again: if a mark has moved meanwhile so far that it matters, they are
+parted anew.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Moved(Exception):
 
 @dataclass(frozen=True)
 class Arrival:
-    """Rows of a stream with event time, by source, and the marks that they are measured by.
+    """Rows of a stream with event time, by source, and the marks and the horizon that they are measured by.
 
     `accepts`: rows that were set aside once and are let in now, however late.
     """
@@ -37,12 +38,12 @@ class Arrival:
     topic: Topic
     rows: pa.Table
     marks: np.ndarray
+    horizon: int
     accepts: bool = False
 
     @classmethod
     def look(cls, tx: Transaction, topic: Topic, rows: pa.Table, accepts: bool = False) -> Arrival:
-        made = cls(topic, rows, np.empty(0, np.int64), accepts)
-        return cls(topic, rows, made._marks(tx), accepts)
+        return cls(topic, rows, np.empty(0, np.int64), LEAST, accepts)._measured(tx)
 
     @property
     def on_time(self) -> pa.Table:
@@ -56,10 +57,9 @@ class Arrival:
 
     def again(self, tx: Transaction) -> Arrival:
         """The same rows by the marks of now; `Moved` if they would be parted in another way."""
-        now = self._marks(tx)
-        if np.array_equal(now, self.marks):
+        there = self._measured(tx)
+        if np.array_equal(there.marks, self.marks) and there.horizon == self.horizon:
             return self
-        there = replace(self, marks=now)
         if not np.array_equal(there._gone, self._gone):
             raise Moved
         return there
@@ -82,9 +82,10 @@ class Arrival:
         if late := int((self._late & ~self._gone).sum()):
             watermarks.corrected(tx, self.topic.id, position, late)
 
-    def _marks(self, tx: Transaction) -> np.ndarray:
+    def _measured(self, tx: Transaction) -> Arrival:
         known = watermarks.marks(tx, self.topic, self._names)
-        return np.array([known[name] for name in self._names], np.int64)
+        marks = np.array([known[name] for name in self._names], np.int64)
+        return replace(self, marks=marks, horizon=watermarks.horizon(tx, self.topic.id))
 
     @cached_property
     def _late(self) -> np.ndarray:
@@ -97,7 +98,8 @@ class Arrival:
         if options.late == "drop" and not self.accepts:
             gone |= self._late
         if options.forget_after is not None:
-            gone |= self._dated & (self._times < _less(self.marks, options.forget_after)[self._codes])
+            least = np.maximum(_less(self.marks, options.forget_after), self.horizon)
+            gone |= self._dated & (self._times < least[self._codes])
         return gone
 
     @cached_property

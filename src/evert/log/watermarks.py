@@ -2,10 +2,11 @@
 
     latest event time of a source, less `lateness` ──┬──> its mark ──> the least of those
     a marker: no more before                       ──┘                 that are not idle ──> the stream's watermark
+    the watermark, less `forget_after` ──> the stream's horizon, before which nothing is let in any more
 
-A mark never goes back, and neither does a watermark. Both are decided in the commit that moves them, and the
-watermark is written down with the commit's position: what it was at a position is a matter of the log up to there,
-however the log is cut, and whenever it is read again.
+Neither a mark nor a watermark nor a horizon ever goes back. They are decided in the commit that moves them, and the
+latter two are written down with the commit's position: what they were at a position is a matter of the log up to
+there, however the log is cut, and whenever it is read again.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from evert.log.topic import UTC_MICROSECONDS, Topic
 
 LEAST = -(2**62)
 """The mark of a source that has said nothing yet."""
+NOW = 2**62
+"""After all positions."""
 _AT_ONCE = 500
 
 
@@ -49,8 +52,8 @@ class Sent:
 
 
 def marks(tx: Transaction, topic: Topic, names: Sequence[str]) -> dict[str, int]:
-    """The marks of sources, which are none of them before the stream's last marker."""
-    floor = _floor(tx, topic)
+    """The marks of sources, which are none of them before the stream's last marker or its horizon."""
+    floor = max(_floor(tx, topic), horizon(tx, topic.id))
     found = dict.fromkeys(names, floor)
     for start in range(0, len(names), _AT_ONCE):
         some = names[start : start + _AT_ONCE]
@@ -101,13 +104,20 @@ def held_back(tx: Transaction, topic: Topic, at: int) -> bool:
     return tx.one(sql, topic.id, at - idle) is not None
 
 
-def watermark(tx: Transaction, topic: int, upto: int | None = None) -> int | None:
-    """The watermark of a stream after the commit at a position, or now; None before its first event."""
-    row = tx.one(
-        "SELECT value FROM watermarks WHERE topic = ? AND position <= ? ORDER BY position DESC LIMIT 1",
-        topic,
-        2**62 if upto is None else upto,
-    )
+def watermark(tx: Transaction, topic: int, upto: int = NOW) -> int | None:
+    """The watermark of a stream after the commit at a position; None before its first event."""
+    return _value(tx, "watermarks", topic, upto)
+
+
+def horizon(tx: Transaction, topic: int, upto: int = NOW) -> int:
+    """The time before which nothing is let into a stream after the commit at a position; LEAST if there is none."""
+    found = _value(tx, "horizons", topic, upto)
+    return LEAST if found is None else found
+
+
+def _value(tx: Transaction, table: str, topic: int, upto: int) -> int | None:
+    sql = f"SELECT value FROM {table} WHERE topic = ? AND position <= ? ORDER BY position DESC LIMIT 1"
+    row = tx.one(sql, topic, upto)
     return None if row is None else int(row[0])
 
 
@@ -163,21 +173,22 @@ def corrections(tx: Transaction, topic: int, upto: int) -> int:
 
 
 def prune(tx: Transaction, topic: int, gone: int) -> None:
-    """The events up to a position are gone: of the watermarks up to there the last is enough, of the corrections
-    their number.
+    """The events up to a position are gone: of the watermarks and horizons up to there the last is enough, of the
+    corrections their number.
     """
     if events := corrections(tx, topic, gone):
         tx.run("DELETE FROM corrections WHERE topic = ? AND position <= ?", topic, gone)
         corrected(tx, topic, gone, events)
-    sql = "SELECT max(position) FROM watermarks WHERE topic = ? AND position <= ?"
-    (last,) = tx.one(sql, topic, gone) or (None,)
-    if last is not None:
-        tx.run("DELETE FROM watermarks WHERE topic = ? AND position < ?", topic, last)
+    for table in ("watermarks", "horizons"):
+        sql = f"SELECT max(position) FROM {table} WHERE topic = ? AND position <= ?"
+        (last,) = tx.one(sql, topic, gone) or (None,)
+        if last is not None:
+            tx.run(f"DELETE FROM {table} WHERE topic = ? AND position < ?", topic, last)
 
 
 def forget(tx: Transaction, topic: int) -> None:
     """A topic is dropped."""
-    for table in ("corrections", "floors", "sources", "watermarks"):
+    for table in ("corrections", "floors", "horizons", "sources", "watermarks"):
         tx.run(f"DELETE FROM {table} WHERE topic = ?", topic)
 
 
@@ -206,6 +217,16 @@ def settle(tx: Transaction, topic: Topic, position: int, at: int) -> None:
     now = watermark(tx, topic.id)
     if value != LEAST and (now is None or now < value):
         tx.run("INSERT INTO watermarks VALUES (?, ?, ?)", topic.id, position, value)
+        now = value
+    length = topic.options.forget_after
+    if now is not None and length is not None and horizon(tx, topic.id) < now - length:
+        tx.run(
+            "INSERT INTO horizons VALUES (?, ?, ?)"
+            " ON CONFLICT (topic, position) DO UPDATE SET value = excluded.value",
+            topic.id,
+            position,
+            now - length,
+        )
 
 
 def _floor(tx: Transaction, topic: Topic) -> int:

@@ -43,11 +43,13 @@ def top(plan: Incremental, shape: Top) -> Flow:
         [list(one) for one in order],
         [shape.kind, shape.least, shape.most, ranked, child.append_only],
     ]
-    node = plan.nodes.add("top", operator, [port], shape.text, spec, append_only=False)
+    bounds = child.bounds.only(columns[place].id for place in keys)
+    forgets = bounds.forgets("rows", [column.id for column in columns])
+    node = plan.nodes.add("top", operator, [port], shape.text, spec, append_only=False, forgets=forgets)
     given = (*columns, shape.rank) if shape.rank is not None else columns
     pipe = Pipe(node, given).then(Select(shape.columns, tuple(column.term for column in shape.columns)))
     drawing = Drawing(shape.text, (child.drawing,), node)
-    return plan.made((pipe,), shape.columns, (*child.keys, *_numbered(plan, shape)), drawing)
+    return plan.made((pipe,), shape.columns, (*child.keys, *_numbered(plan, shape)), drawing, bounds)
 
 
 def _numbered(plan: Incremental, shape: Top) -> Keys:
@@ -70,7 +72,11 @@ def per_key(plan: Incremental, shape: PerKey) -> Flow:
     port, columns, places = plan.side(child, [key.term for key in shape.keys])
     how: How = "per key" if shape.keys else "whole"
     touched = Touched(arrow_schema(port.kinds), places)
-    rows = plan.nodes.add("rows", touched, [port], shape.text, [places], append_only=False, how=how)
+    bounds = child.bounds.only(key.id for key in shape.keys)
+    forgets = bounds.forgets("rows", [column.id for column in columns])
+    rows = plan.nodes.add(
+        "rows", touched, [port], shape.text, [places], append_only=False, how=how, forgets=forgets
+    )
     there = plan.catalyst.fresh_column("there", Atom("BOOLEAN"))
     pipe = Pipe(rows, (*columns, there))
     marks = pipe.then(Where(plan.catalyst.negation(there.term)))
@@ -85,9 +91,14 @@ def per_key(plan: Incremental, shape: PerKey) -> Flow:
     kinds = arrow_schema(ports[1].kinds)
     nothing = None if shape.nothing is None else plan.catalyst.over_nothing(shape.nothing, kinds)
     swap = Swap(kinds, kept, nothing)
-    node = plan.nodes.add("swap", swap, ports, shape.text, [kept], append_only=False, how=how)
+    node = plan.nodes.add(
+        *("swap", swap, ports, shape.text, [kept]),
+        append_only=False,
+        how=how,
+        forgets=bounds.forgets("rows", ids),
+    )
     drawing = Drawing(shape.text, (child.drawing,), node)
     unique = child.keys
     if shape.groups is not None:
         unique = (tuple(group.id for group in shape.groups),)
-    return plan.made((Pipe(node, shape.columns),), shape.columns, unique, drawing)
+    return plan.made((Pipe(node, shape.columns),), shape.columns, unique, drawing, bounds)

@@ -5,11 +5,10 @@ l.key = r.key AND r._valid_from <= l.time AND (r._valid_to IS NULL OR l.time < r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from evert.delta.versions import VALID_FROM, VALID_TO
-from evert.plan.expressions import name_of
+from evert.plan.expressions import conjuncts, name_of
 from evert.plan.tree import Filter, Join, Project, Read, Term
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ def found(plan: Incremental, shape: Join) -> tuple[Term, Term, Term] | None:
     if shape.residual is None or versions is None:
         return None
     begin, end = versions
-    parts = list(_conjuncts(shape.residual))
+    parts = list(conjuncts(shape.residual))
     left = plan.catalyst.attributes(shape.left.columns)
     for part in parts:
         time = _greater(part, begin, or_equal=True)
@@ -52,14 +51,6 @@ def _versions(plan: Incremental, shape: Join) -> tuple[Term, Term] | None:
     if begin is None or end is None or not {ids[name] for name in relation.key} <= equal:
         return None
     return begin, end
-
-
-def _conjuncts(term: Term) -> Iterator[Term]:
-    if name_of(term) == "And":
-        yield from _conjuncts(term.left())
-        yield from _conjuncts(term.right())
-    else:
-        yield term
 
 
 def _until(term: Term, end: Term) -> Term | None:

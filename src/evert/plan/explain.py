@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from evert.plan.graph import ExplainLine, How
+from evert.plan.graph import ExplainLine
 
 
 @dataclass(frozen=True)
@@ -16,12 +16,11 @@ class Drawing:
     children: tuple[Drawing, ...] = ()
     node: str | None = None
 
-    def lines(self, how: Mapping[str, How], depth: int = 0) -> Iterator[ExplainLine]:
-        """The part and what is below it; a node that reads more than changes says how it is kept."""
+    def lines(self, notes: Mapping[str, Sequence[str]], depth: int = 0) -> Iterator[ExplainLine]:
+        """The part and what is below it; of a node its name is shown, and what there is to note about it."""
         text = self.text
         if self.node is not None:
-            kept = how[self.node]
-            text += f" [{self.node}]" if kept == "incremental" else f" [{self.node}, {kept}]"
+            text += f" [{', '.join((self.node, *notes[self.node]))}]"
         yield ExplainLine(depth, text, self.node)
         for child in self.children:
-            yield from child.lines(how, depth + 1)
+            yield from child.lines(notes, depth + 1)

@@ -5,7 +5,7 @@ Every call goes into the JVM, and costs about a tenth of a millisecond.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from evert.plan.tree import Column, Term
@@ -23,6 +23,15 @@ def name_of(thing: Any) -> str:
 def unnamed(term: Any) -> Term:
     """What an alias names; any other term is itself."""
     return term.child() if name_of(term) == "Alias" else term
+
+
+def conjuncts(term: Term) -> Iterator[Term]:
+    """The conditions that must all hold for one to hold."""
+    if name_of(term) == "And":
+        yield from conjuncts(term.left())
+        yield from conjuncts(term.right())
+    else:
+        yield term
 
 
 def _mentions(term: Term, name: str) -> bool:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from evert.trace.horizon import Forgets
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -104,6 +106,8 @@ class Node:
     how: How = "incremental"
     stays: bool = False
     """Its rows come from one node and are in the shards where it needs them already."""
+    forgets: tuple[Forgets, ...] = ()
+    """The rows of its state that it may drop, because no change can reach them any more."""
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,10 @@ from evert.delta.passing import Coming, Leaving, Passing
 from evert.delta.session import Session
 from evert.plan import bykey, joins, sliding
 from evert.plan.aggregates import describe, split
+from evert.plan.bounds import HORIZON, NOTHING, WATERMARK, Bounds, Place, union
 from evert.plan.catalyst import Catalyst
 from evert.plan.chains import Each, Pipe, Select, Step, Through, Where
+from evert.plan.closing import MARK
 from evert.plan.explain import Drawing
 from evert.plan.graph import Leaf
 from evert.plan.keys import Keys, through_project
@@ -42,6 +44,7 @@ from evert.plan.tree import (
     Union,
 )
 from evert.plan.types import arrow_schema, kind_of
+from evert.trace.horizon import Forgets
 
 MOST_CONSTANT_ROWS = 100_000
 """A RANGE or VALUES of more rows is not kept as a leaf."""
@@ -56,6 +59,8 @@ class Flow:
     keys: Keys
     append_only: bool
     drawing: Drawing
+    bounds: Bounds = NOTHING
+    """How far back changes of its rows reach."""
 
     def step(self, step: Step, columns: tuple[Column, ...], keys: Keys, text: str) -> Flow:
         pipes = tuple(pipe.then(step) for pipe in self.pipes)
@@ -72,9 +77,15 @@ class Incremental:
         self._relations = relations
 
     @staticmethod
-    def made(pipes: tuple[Pipe, ...], columns: tuple[Column, ...], keys: Keys, drawing: Drawing) -> Flow:
+    def made(
+        pipes: tuple[Pipe, ...],
+        columns: tuple[Column, ...],
+        keys: Keys,
+        drawing: Drawing,
+        bounds: Bounds = NOTHING,
+    ) -> Flow:
         """The flow of a node that retracts."""
-        return Flow(pipes, columns, keys, append_only=False, drawing=drawing)
+        return Flow(pipes, columns, keys, append_only=False, drawing=drawing, bounds=bounds)
 
     def flow(self, shape: Shape) -> Flow:
         match shape:
@@ -87,11 +98,12 @@ class Incremental:
             case Filter():
                 child = self.flow(shape.child)
                 text = f"filter {shape.condition.sql()}"
-                return child.step(Where(shape.condition), child.columns, child.keys, text)
+                made = child.step(Where(shape.condition), child.columns, child.keys, text)
+                return replace(made, bounds=child.bounds.where(self.catalyst, shape.condition))
             case Generate():
                 step = Each(shape.rows, shape.fields, shape.outer, shape.made)
-                made = ", ".join(column.name for column in shape.made)
-                return self.flow(shape.child).step(step, shape.columns, (), f"explode into {made}")
+                names = ", ".join(column.name for column in shape.made)
+                return self.flow(shape.child).step(step, shape.columns, (), f"explode into {names}")
             case Timed():
                 return self._timed(shape)
             case Union():
@@ -134,7 +146,8 @@ class Incremental:
             drawing = Drawing(f"upsert by {', '.join(relation.key)}", (drawing,), source)
         else:
             source = self.nodes.leaf(leaf)
-        return Flow((Pipe(source, shape.columns),), shape.columns, keys, relation.append_only, drawing)
+        pipe = Pipe(source, shape.columns)
+        return Flow((pipe,), shape.columns, keys, relation.append_only, drawing, _bounds(relation, ids))
 
     def _constant(self, shape: Constant) -> Flow:
         name = f"k{sum(leaf.kind == 'constant' for leaf in self.nodes.leaves.values())}"
@@ -152,7 +165,8 @@ class Incremental:
         keys = self._projected(child.keys, shape.columns, shape.terms)
         computed = [column.name for column, term in self._computed(shape)]
         text = f"compute {', '.join(computed)}" if computed else ""
-        return child.step(Select(shape.columns, shape.terms), shape.columns, keys, text)
+        made = child.step(Select(shape.columns, shape.terms), shape.columns, keys, text)
+        return replace(made, bounds=child.bounds.projected(self.catalyst, shape.columns, shape.terms))
 
     def _computed(self, shape: Project) -> list[tuple[Column, Term]]:
         pairs = zip(shape.columns, shape.terms, strict=True)
@@ -189,7 +203,13 @@ class Incremental:
             for pipe in flow.pipes
         ]
         drawing = Drawing("union all", tuple(flow.drawing for flow in flows))
-        return Flow(tuple(pipes), shape.columns, (), all(flow.append_only for flow in flows), drawing)
+        bounds = union([self.renamed(flow, shape.columns) for flow in flows])
+        append_only = all(flow.append_only for flow in flows)
+        return Flow(tuple(pipes), shape.columns, (), append_only, drawing, bounds)
+
+    def renamed(self, flow: Flow, columns: tuple[Column, ...]) -> Bounds:
+        """The bounds of a flow whose columns get other names, in their order."""
+        return flow.bounds.projected(self.catalyst, columns, [column.term for column in flow.columns])
 
     def _expand(self, shape: Expand) -> Flow:
         child = self.flow(shape.child)
@@ -197,7 +217,8 @@ class Incremental:
             pipe.then(Select(shape.columns, terms)) for pipe in child.pipes for terms in shape.projections
         ]
         drawing = Drawing(f"expand into {len(shape.projections)} rows", (child.drawing,))
-        return Flow(tuple(pipes), shape.columns, (), child.append_only, drawing)
+        rows = [child.bounds.projected(self.catalyst, shape.columns, terms) for terms in shape.projections]
+        return Flow(tuple(pipes), shape.columns, (), child.append_only, drawing, union(rows))
 
     def side(self, flow: Flow, keys: Sequence[Term]) -> tuple[Port, tuple[Column, ...], tuple[int, ...]]:
         """One port: the columns of the flow, each once, and after them the keys that are not columns already."""
@@ -245,14 +266,11 @@ class Incremental:
             spec.append("in order")
         append_only = child.append_only and not functions and not always and not shape.merges
         detail = describe(shape)
-        node = self.nodes.add(
-            kind,
-            operator,
-            ports,
-            detail,
-            spec,
-            append_only=append_only,
-        )
+        bounds = child.bounds.projected(self.catalyst, shape.groups, shape.keys)
+        ids = [group.id for group in shape.groups]
+        traces = ["groups", *(f"values{place}" for place in extremes)]
+        forgets = _of_session(bounds, ids) if shape.merges else _of_groups(bounds, ids, traces)
+        node = self.nodes.add(kind, operator, ports, detail, spec, append_only=append_only, forgets=forgets)
         self._check_results(operator.output, port, parts.raw)
         finished = Select(
             (*shape.groups, *(call.result for call in shape.calls)),
@@ -262,7 +280,10 @@ class Incremental:
         keys: Keys = (tuple(group.id for group in shape.groups),)
         keys = self._projected(keys, shape.columns, shape.results)
         drawing = Drawing(detail if not functions else f"aggregate {detail}", (child.drawing,), node)
-        return Flow((pipe,), shape.columns, keys, append_only, drawing)
+        if shape.merges:
+            bounds = _after_session(bounds, ids)
+        bounds = bounds.projected(self.catalyst, shape.columns, shape.results)
+        return Flow((pipe,), shape.columns, keys, append_only, drawing, bounds)
 
     @staticmethod
     def _kernel(
@@ -277,3 +298,33 @@ class Incremental:
         expected = arrow_schema([*port.kinds[: len(output) - len(raw)], *(kind_of(one.term) for one in raw)])
         if output.types != expected.types:
             raise TypeError(f"the kernel gives {output.types}, the plan expects {expected.types}")
+
+
+def _bounds(relation: Relation, ids: Mapping[str, int]) -> Bounds:
+    """How far back events of a stream may be that come from now on, and the watermark that comes with them."""
+    if relation.event_time is None or not relation.append_only:
+        return NOTHING
+    number = relation.leaf.number
+    names = {relation.event_time: f"{HORIZON}{number}", MARK.name: f"{WATERMARK}{number}"}
+    return Bounds({Place(ids[name]): frozenset({(clock, 0)}) for name, clock in names.items() if name in ids})
+
+
+def _of_groups(bounds: Bounds, ids: Sequence[int], traces: Sequence[str]) -> tuple[Forgets, ...]:
+    return tuple(rule for trace in traces for rule in bounds.forgets(trace, ids))
+
+
+def _of_session(bounds: Bounds, ids: Sequence[int]) -> tuple[Forgets, ...]:
+    """A session that ended before any window can begin that is still to come meets none."""
+    *keys, window = ids
+    rules = bounds.only(keys).forgets("sessions", ids)
+    begin = bounds.places.get(Place(window, 0))
+    return rules if not begin else (*rules, Forgets("sessions", f"c{len(keys)}", 1, begin))
+
+
+def _after_session(bounds: Bounds, ids: Sequence[int]) -> Bounds:
+    """A change reaches sessions that end no earlier than its own windows begin; when those began is not known."""
+    *keys, window = ids
+    places = dict(bounds.only(keys).places)
+    if (begin := bounds.places.get(Place(window, 0))) is not None:
+        places[Place(window, 1)] = begin
+    return Bounds(places)

@@ -9,12 +9,13 @@ sides is evaluated on pairs first; then a row has a match if it is in a pair.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from evert.delta.join import During
 from evert.delta.join import Join as JoinKernel
 from evert.delta.semi import Semi
 from evert.plan import during
+from evert.plan.bounds import NOTHING, Bounds, aboves, met
 from evert.plan.chains import Pipe, Select, Where
 from evert.plan.explain import Drawing
 from evert.plan.keys import Keys, through_join, through_outer
@@ -59,6 +60,8 @@ class _Joined:
         self.drawing = drawing
         self.during = during.found(plan, shape)
         """The time at which rows of the right are to be valid, their begin and their end."""
+        self.reach = self._reach()
+        """How far back changes reach rows of the left and of the right that are in pairs."""
 
     def flow(self) -> Flow:
         shape = self.shape
@@ -81,7 +84,15 @@ class _Joined:
             keys = keys if self.during is None else self.left.keys
         if shape.kind == "right":
             keys = through_outer(self.right.keys, self.left.keys, [ids(one) for one, _, _ in shape.keys])
-        return replace(pairs, pipes=tuple(pipes), columns=shape.columns, keys=keys, append_only=False)
+        made = replace(pairs, pipes=tuple(pipes), columns=shape.columns, keys=keys, append_only=False)
+        return replace(made, bounds=self.plan.renamed(pairs, shape.columns))
+
+    def _reach(self) -> tuple[Bounds, Bounds]:
+        if not self.left.bounds or not self.right.bounds:
+            return NOTHING, NOTHING
+        keys = ((one, two) for one, two, _ in self.shape.keys)
+        above = aboves(self.plan.catalyst, self.shape.residual, keys)
+        return met(self.left.bounds, self.right.bounds, above)
 
     def _pairs(self) -> Flow:
         plan, shape = self.plan, self.shape
@@ -105,9 +116,16 @@ class _Joined:
         )
         append_only = self.left.append_only and self.right.append_only
         detail = shape.text or "every row with every row"
-        spec = [left_key, right_key, null_safe, *([] if valid is None else [valid])]
+        spec: list[Any] = [left_key, right_key, null_safe, *([] if valid is None else [valid])]
+        left_reach, right_reach = self.reach
+        forgets = (
+            *left_reach.forgets("left", [column.id for column in left_columns]),
+            *right_reach.forgets("right", [column.id for column in right_columns]),
+        )
+        if forgets:  # which depends on the condition that is behind the node
+            spec.append(sorted(str([*rule[:3], sorted(rule.before)]) for rule in forgets))
         node = plan.nodes.add(
-            "join", operator, [left_port, right_port], detail, spec, append_only=append_only
+            "join", operator, [left_port, right_port], detail, spec, append_only=append_only, forgets=forgets
         )
         pipe = Pipe(node, (*left_columns, *right_columns))
         if shape.residual is not None:
@@ -116,8 +134,9 @@ class _Joined:
         ids = plan.catalyst.attribute_id
         equal = [(ids(one), ids(two)) for one, two, _ in shape.keys]
         keys = self.left.keys if when else through_join(self.left.keys, self.right.keys, equal)
+        bounds = Bounds({**left_reach.places, **right_reach.places})
         made = replace(self.left, pipes=(pipe,), columns=columns, keys=keys, append_only=append_only)
-        return replace(made, drawing=replace(self.drawing, node=node))
+        return replace(made, drawing=replace(self.drawing, node=node), bounds=bounds)
 
     def _matched(self, kind: Kind) -> Flow:
         """Rows of the left by whether they have a match."""
@@ -126,28 +145,43 @@ class _Joined:
             port, columns, key = plan.side(left, [one for one, _, _ in shape.keys])
             other = Port(self.right.pipes, tuple(two for _, two, _ in shape.keys))
             null_safe = tuple(safe for _, _, safe in shape.keys)
+            reach = self.reach
         else:
-            port, columns, key = plan.side(left, self._identity())
-            other = Port(self._pairs().pipes, tuple(columns[place].term for place in key))
+            pairs = self._pairs()
+            port, columns, key = plan.side(left, self._identity(pairs.bounds))
+            other = Port(pairs.pipes, tuple(columns[place].term for place in key))
             null_safe = (True,) * len(key)
+            known = left.bounds.only(columns[place].id for place in key)
+            there = {place: bound for place, bound in pairs.bounds.places.items() if place in known.places}
+            reach = Bounds(there), Bounds(there)
         kinds = arrow_schema(port.kinds), arrow_schema(other.kinds)
         operator = Semi(*kinds, key, null_safe, kind)
         append_only = kind == "semi" and left.append_only and self.right.append_only
         detail = f"{_WORDS[kind]} on {shape.text}" if shape.text else _WORDS[kind]
+        ids = [column.id for column in columns]
+        forgets = (
+            *reach[0].forgets("left", ids),
+            *reach[1].forgets("right", [self.plan.catalyst.attribute_id(term) for term in other.terms]),
+        )
         node = plan.nodes.add(
-            kind, operator, [port, other], detail, [key, null_safe], append_only=append_only
+            *(kind, operator, [port, other], detail, [key, null_safe]),
+            append_only=append_only,
+            forgets=forgets,
         )
         given = shape.columns if kind == "existence" else left.columns
         flag = (given[-1],) if kind == "existence" else ()
         pipe = Pipe(node, (*columns, *flag)).then(Select(given, tuple(column.term for column in given)))
         drawing = replace(self.drawing, node=node)
-        return replace(left, pipes=(pipe,), columns=given, append_only=append_only, drawing=drawing)
+        made = replace(left, pipes=(pipe,), columns=given, append_only=append_only, drawing=drawing)
+        return replace(made, bounds=reach[0])
 
-    def _identity(self) -> list[Term]:
-        """What tells the rows of the left apart: a key of it, or all its columns."""
+    def _identity(self, bounds: Bounds) -> list[Term]:
+        """What tells the rows of the left apart: a key of it, or all its columns; and times that are bounded."""
         left = self.left
         of_key = {column.id: column.term for column in left.columns}
-        terms = [of_key[id] for id in left.keys[0]] if left.keys else [column.term for column in left.columns]
+        ids = left.keys[0] if left.keys else tuple(of_key)
+        dated = (place.id for place in bounds.places if place.id in of_key)
+        terms = [of_key[id] for id in dict.fromkeys((*ids, *dated))]
         for term in terms:
             check_key(kind_of(term), f"a {_WORDS[self.shape.kind]} with a condition, of rows without a key,")
         return terms

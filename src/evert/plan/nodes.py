@@ -22,6 +22,7 @@ from evert.plan.placing import Places, kept_by, placed_by
 from evert.plan.tree import Recompute, Term
 from evert.plan.types import carried, kind_of, kinds_in
 from evert.schema.types import Atom, Column, DataType, Struct
+from evert.trace.horizon import Forgets
 
 if TYPE_CHECKING:
     from evert.delta.operator import Operator
@@ -95,8 +96,12 @@ class Nodes:
         *,
         append_only: bool,
         how: How = "incremental",
+        forgets: tuple[Forgets, ...] = (),
     ) -> str:
-        """The id of a node; `spec` is what tells it from others of its kind with the same ports."""
+        """The id of a node; `spec` is what tells it from others of its kind with the same ports.
+
+        What it `forgets` is not part of that: it must follow from the ports, or be part of `spec`.
+        """
         chains, texts = [], []
         for port in ports:
             made = [self._chain(pipe, port) for pipe in port.pipes]
@@ -105,7 +110,11 @@ class Nodes:
         kept = kept_by(self.catalyst, operator, ports, self._placed)
         fingerprint = digest([FORMAT, kind, spec, texts, self.settings, kept])
         return self._add(
-            kind, operator, tuple(chains), detail, fingerprint, append_only=append_only, how=how, kept=kept
+            *(kind, operator, tuple(chains), detail, fingerprint),
+            append_only=append_only,
+            how=how,
+            kept=kept,
+            forgets=forgets,
         )
 
     def _chain(self, pipe: Pipe, port: Port) -> tuple[Chain, str]:
@@ -164,13 +173,18 @@ class Nodes:
         append_only: bool,
         how: How = "incremental",
         kept: Places | None = None,
+        forgets: tuple[Forgets, ...] = (),
     ) -> str:
         for node in self.nodes.values():
             if node.fingerprint == fingerprint:
                 return node.id
         name = f"n{len(self.nodes)}"
-        stays = kept is not None
-        self.nodes[name] = Node(name, operator, ports, kind, detail, append_only, fingerprint, how, stays)
+        self.nodes[name] = Node(
+            *(name, operator, ports, kind, detail, append_only, fingerprint),
+            how=how,
+            stays=kept is not None,
+            forgets=forgets,
+        )
         self._placed[name] = placed_by(operator, kept)
         self._sources[name] = fingerprint, self._row(kinds_in(operator.output))
         return name

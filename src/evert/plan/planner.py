@@ -11,6 +11,7 @@ import pyarrow as pa
 from evert.delta.output import Output
 from evert.errors import BadQuery, BadSchema
 from evert.plan import now
+from evert.plan.bounds import HORIZON, WATERMARK
 from evert.plan.catalyst import Catalyst
 from evert.plan.closing import Closing, Emit, closed
 from evert.plan.explain import Drawing
@@ -141,7 +142,14 @@ class Planner:
         nodes.add(
             "output", operator, [port], "", [key, declared, flow.append_only], append_only=flow.append_only
         )
-        return view.plan(nodes.read(), tuple(nodes.nodes.values()), flow.drawing, key)
+        return view.plan(
+            nodes.read(), tuple(nodes.nodes.values()), flow.drawing, key, forgetting=self._forgetting
+        )
+
+    def _forgetting(self, clock: str) -> bool:
+        """Whether what is before a clock is forgotten."""
+        horizons = {f"{HORIZON}{one.leaf.number}" for one in self.relations.by_id.values() if one.forgets}
+        return clock.startswith(WATERMARK) or clock in horizons
 
     def _closed(self, shape: Shape, view: _View) -> Shape:
         """The rows whose windows are closed by the watermarks of all their streams."""
@@ -209,10 +217,12 @@ class _View:
         drawing: Drawing,
         key: tuple[int, ...] | None,
         reason: str | None = None,
+        forgetting: Callable[[str], bool] = lambda clock: False,
     ) -> Plan:
         names = None if key is None else tuple(self.columns.names[place] for place in key)
         headline = f"view of {', '.join(self.columns.names)}" + (f", key {', '.join(names)}" if names else "")
         output = nodes[-1]
+        notes = {node.id: _notes(node, forgetting) for node in nodes}
         return Plan(
             self.reads,
             leaves,
@@ -221,9 +231,17 @@ class _View:
             names,
             reason,
             output.fingerprint,
-            tuple(Drawing(headline, (drawing,), output.id).lines({node.id: node.how for node in nodes})),
+            tuple(Drawing(headline, (drawing,), output.id).lines(notes)),
             lambda session: run(self.query, session),
         )
+
+
+def _notes(node: Node, forgetting: Callable[[str], bool]) -> list[str]:
+    """What a reader of the plan should know: that a node reads more than changes, or forgets."""
+    notes = [] if node.how == "incremental" else [str(node.how)]
+    if any(all(forgetting(clock) for clock, _ in rule.before) for rule in node.forgets):
+        notes.append("forgets")
+    return notes
 
 
 def _places(key: Sequence[str] | None, columns: pa.Schema) -> tuple[int, ...] | None:

@@ -32,7 +32,10 @@ class Relation:
     leaf: Leaf
     key: tuple[str, ...]
     append_only: bool
-    has_event_time: bool = False
+    event_time: str | None = None
+    """The column with the time of a stream's events."""
+    forgets: bool = False
+    """Whether a stream has a horizon, before which nothing comes in any more."""
     versions: Versions | None = None
     """What makes versions of a table's changes, if that is what queries see."""
 
@@ -66,7 +69,7 @@ class Relations:
     @property
     def timed(self) -> Mapping[str, Leaf]:
         """The streams that have event time, by their names."""
-        return {one.leaf.name: one.leaf for one in self.by_id.values() if one.has_event_time}
+        return {one.leaf.name: one.leaf for one in self.by_id.values() if one.event_time is not None}
 
     def register(
         self,
@@ -77,20 +80,21 @@ class Relations:
         key: tuple[str, ...],
         append_only: bool,
         *,
-        has_event_time: bool = False,
+        event_time: str | None = None,
+        forgets: bool = False,
         versions: Versions | None = None,
     ) -> None:
         """Let queries name a relation; a second one of the same name takes its place.
 
         With `versions`, queries may name those of a table's rows as well.
         """
-        meaning = (id, kind, name, schema, key, append_only, has_event_time)
+        meaning = (id, kind, name, schema, key, append_only, event_time, forgets)
         if self._shown.get(name.lower()) != meaning:
-            self._show(id, Relation(Leaf(id, kind, name, schema), key, append_only, has_event_time))
+            self._show(id, Relation(Leaf(id, kind, name, schema), key, append_only, event_time, forgets))
             self._shown[name.lower()] = meaning
         for end in (VERSIONS, WATERMARKS):
             self._hidden.pop(name.lower() + end, None)
-        if has_event_time:
+        if event_time is not None:
             leaf = Leaf(f"w{id[1:]}", "clock", name + WATERMARKS, CLOCK_SCHEMA)
             self._hidden[leaf.name.lower()] = Relation(leaf, (), append_only=False)
         if versions is not None:
@@ -121,7 +125,7 @@ class Relations:
         only to those that wait for them."""
         if emit == "changes":
             return self._with_versions(query)
-        with self._showing(MARK, lambda relation: relation.has_event_time):
+        with self._showing(MARK, lambda relation: relation.event_time is not None):
             return self._with_versions(query)
 
     @contextmanager

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from evert.delta.near import Near
 from evert.delta.swap import Swap
+from evert.plan.bounds import OFFSETS, Bounds, Place, shifted
 from evert.plan.chains import Pipe, Select, Through, Where
 from evert.plan.explain import Drawing
 from evert.plan.expressions import name_of
@@ -19,17 +20,15 @@ from evert.plan.nodes import Port
 from evert.plan.tree import Sliding, Term
 from evert.plan.types import arrow_schema, check_key, kind_of, type_text
 from evert.schema.types import INTEGERS, Atom
+from evert.trace.horizon import DAY
 
 if TYPE_CHECKING:
     from evert.plan.catalyst import Catalyst
     from evert.plan.incremental import Flow, Incremental
 
-_DAY = 86_400_000_000
-_OFFSETS = 36 * 3_600_000_000
-"""By how much two offsets of a time zone may differ: so much longer or shorter may days be, in microseconds."""
 _UNITS = {
     "BIGINT": {"LongType": 1},
-    "DATE": {"IntegerType": 1, "DayTimeIntervalType": _DAY},
+    "DATE": {"IntegerType": 1, "DayTimeIntervalType": DAY},
     "INT": {"IntegerType": 1},
     "SMALLINT": {"ShortType": 1},
     "TIMESTAMP": {"DayTimeIntervalType": 1},
@@ -86,8 +85,8 @@ def _furthest(catalyst: Catalyst, kind: str, windows: Sequence[Any]) -> tuple[in
         before, after = max(before, -bounds[0]), max(after, bounds[1])
     if kind == "DATE" and max(before, after) >= 1 << 30:
         return None
-    if kind == "TIMESTAMP" and max(before, after) >= _DAY and not catalyst.even_days:
-        before, after = before + _OFFSETS, after + _OFFSETS
+    if kind == "TIMESTAMP" and max(before, after) >= DAY and not catalyst.even_days:
+        before, after = before + OFFSETS, after + OFFSETS
     return before, after
 
 
@@ -118,7 +117,9 @@ def flow(plan: Incremental, shape: Sliding) -> Flow:
     keys, order = places[:-1], places[-1]
     near = Near(arrow_schema(port.kinds), keys, order, shape.before, shape.after)
     spec = [keys, order, shape.before, shape.after]
-    rows = plan.nodes.add("near", near, [port], shape.text, spec, append_only=False)
+    read, asked_for = _reached(shape, child.bounds)
+    forgets = read.forgets("rows", [column.id for column in columns])
+    rows = plan.nodes.add("near", near, [port], shape.text, spec, append_only=False, forgets=forgets)
     there, asked = (plan.catalyst.fresh_column(name, Atom("BOOLEAN")) for name in ("there", "asked"))
     pipe = Pipe(rows, (*columns, there, asked))
     taken = (*columns, asked)
@@ -133,6 +134,18 @@ def flow(plan: Incremental, shape: Sliding) -> Flow:
     ids = [column.id for column in shape.columns]
     kept = tuple(ids.index(key.id) for key in (*shape.keys, shape.order))
     swap = Swap(arrow_schema(ports[1].kinds), kept)
-    node = plan.nodes.add("swap", swap, ports, shape.text, [kept], append_only=False)
+    forgets = asked_for.forgets("rows", ids)
+    node = plan.nodes.add("swap", swap, ports, shape.text, [kept], append_only=False, forgets=forgets)
     drawing = Drawing(shape.text, (child.drawing,), node)
-    return plan.made((Pipe(node, shape.columns),), shape.columns, child.keys, drawing)
+    return plan.made((Pipe(node, shape.columns),), shape.columns, child.keys, drawing, asked_for)
+
+
+def _reached(shape: Sliding, bounds: Bounds) -> tuple[Bounds, Bounds]:
+    """How far back the rows are that a change makes read, and those of which it changes the results."""
+    kept = bounds.only(key.id for key in shape.keys)
+    place = Place(shape.order.id)
+    if place not in bounds.places:
+        return kept, kept
+    bound, before, after = bounds.places[place], shape.before, shape.after
+    found = [{**kept.places, place: shifted(bound, -by)} for by in (before + after, after)]
+    return Bounds(found[0]), Bounds(found[1])

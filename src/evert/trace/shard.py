@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from evert.trace.consolidate import joined, sorted_by_hash, weights_of
+from evert.trace.horizon import Limit, alive
 from evert.trace.runs import RunCache, RunWriter, Stored
 from evert.trace.trace import PIECE_BYTES, Layout, Trace, how_many, merge
 
@@ -33,6 +34,7 @@ class NodeState:
         cache: RunCache,
         folder: Path,
         bits: int = 64,
+        limits: Mapping[str, Sequence[Limit]] | None = None,
     ) -> None:
         self.shard = shard
         self.first = first
@@ -44,6 +46,7 @@ class NodeState:
         self._writer = writer
         self._cache = cache
         self._folder = folder
+        self._limits = limits or {}
 
     def trace(self, name: str, layout: Layout) -> Trace:
         """The trace as the last commit left it."""
@@ -52,7 +55,9 @@ class NodeState:
     def write(self, name: str, layout: Layout, rows: pa.Table) -> None:
         """Add rows (columns of the trace with `__h`) as a new run, merged with older ones as tiers ask.
 
-        A second write to the same trace is a newer run of its own. A latest trace wants each key once.
+        A second write to the same trace is a newer run of its own. A latest trace wants each key once. What no
+        change can reach any more is forgotten when all runs are merged: elsewhere, something that was taken back
+        would appear again if what takes it back were forgotten first.
         """
         if not rows.num_rows:
             return
@@ -62,6 +67,8 @@ class NodeState:
         older = [self._cache.open(self._folder, run).table for run in stored[:count]]
         bottom = not again and count == len(stored)
         merged = merge(layout, [sorted_by_hash(joined([rows])), *older], bottom=bottom, bits=self.bits)
+        if bottom and name in self._limits:
+            merged = alive(merged, self._limits[name])
         self.removed.extend(run.id for run in stored[:count])
         for piece in _pieces(merged):
             self.added.append((name, self._writer.add(piece)))
