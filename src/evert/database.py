@@ -317,8 +317,8 @@ class Database:
         Defining the same again is fine; another definition needs `replace`, and takes over when it is built, or
         with `hold` when `switch` says so.
         `refresh="strict"` refuses a view that would read its input again for a change; `"full"` recomputes it.
-        `emit="close"` shows windows once, when the watermark has closed them; what comes too late for them is in
-        the view `<name>.late`.
+        `emit="close"` shows what is final: windows once the watermark has closed them, joins within an interval and
+        frames once nothing can change them; what comes too late is in the view `<name>.late`.
         """
         options = {
             "key": key,

@@ -223,3 +223,13 @@ def test_counts_of_the_same_windows_may_be_joined_and_others_not(make):
     with pytest.raises(BadQuery):
         db.view("other", joined.format("10 minutes", "5 minutes"), emit="close")
     assert sorted(db.views) == ["busiest", "busiest.late"]
+
+
+def test_what_came_too_late_goes_with_its_view_whatever_that_shows_by_now(make):
+    db = make("gone")
+    db.view("v", TUMBLING, emit="close")
+    db.view("v", TUMBLING, replace=True)
+    db.refresh()
+    assert "v.late" in db.views
+    db.drop("v")
+    assert list(db.views) == []

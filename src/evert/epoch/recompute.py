@@ -19,8 +19,8 @@ from evert.log import holds, watermarks
 from evert.log.topic import WATERMARK
 from evert.plan import now, ties
 from evert.plan.catalyst import Catalyst
-from evert.plan.closing import closed
 from evert.plan.relations import run
+from evert.plan.settling import final
 from evert.views import bases, changes
 from evert.views.definition import Definition, find
 from evert.views.reader import repeated
@@ -140,7 +140,8 @@ def _clock(db: Database, session: SparkSession, leaf: Leaf, upto: int) -> DataFr
 def _closed(db: Database, catalyst: Catalyst, view: Definition, plan: Plan, analysed: Any, upto: int) -> Any:
     """The plan over what came in time for windows that are closed at a position, or over what did not."""
     streams = {leaf.name: leaf for leaf in plan.reads if WATERMARK in leaf.schema.names}
-    made, closing = closed(catalyst, analysed, streams, view.options.emit)
+    times = {name: str(db.definition(name).options.event_time) for name in streams}
+    made, closing = final(catalyst, analysed, times, view.options.emit)
     if closing is None:
         return made
     # Spark would push a condition on a session's end below what merges sessions, where it means another one.

@@ -136,6 +136,14 @@ class Bounds:
                     places[place] = shifted(bound, -most)
         return replace(self, places=places, terms=tuple(terms))
 
+    def passed(self, catalyst: Catalyst, value: Term, moment: Bound) -> Bounds:
+        """What is known of rows that change also when a moment passes their value."""
+        anchored = _anchored(catalyst, value) if self.places else None
+        if anchored is None or anchored[0] not in self.places:
+            return NOTHING
+        place, (_, most) = anchored
+        return Bounds({place: least([self.places[place], shifted(moment, -most)])})
+
     def _known(self, catalyst: Catalyst, term: Term) -> Term:
         """The condition in `watermark IS NULL OR condition`; any other is itself."""
         if name_of(term) == "Or":

@@ -20,6 +20,8 @@ from evert.plan import as_of
 from evert.plan.expressions import CATALYST, Expressions, Package, name_of, unnamed
 from evert.plan.nesting import Nesting
 from evert.plan.tree import Column, Term
+from evert.schema.types import Atom
+from evert.trace.horizon import DAY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -136,6 +138,19 @@ class Catalyst(Expressions):
         """An expression as the parser reads it; nothing in it is resolved."""
         return self._parser.parseExpression(text)
 
+    def later(self, time: Term, by: int) -> Term:
+        """A TIMESTAMP so many microseconds after a time."""
+        is_moment = time.dataType().typeName() == "timestamp"
+        if is_moment and not by:
+            return time
+        if is_moment and (abs(by) < DAY or self.even_days):
+            length = self.term(f"INTERVAL '{by / 1e6:.6f}' SECOND")
+            return self._of.TimestampAddInterval(time, length, self._zone)
+        number, moment = self.java_type(Atom("BIGINT")), self.java_type(Atom("TIMESTAMP"))
+        micros = self._of.PreciseTimestampConversion(time, time.dataType(), number)
+        moved = self._of.Add(micros, self.cast(self.literal(by), number))
+        return self._of.PreciseTimestampConversion(moved, number, moment)
+
     def unresolved(self, name: str) -> Any:
         """A relation by its name, which is looked up when the plan is analysed."""
         return self._parser.parseQuery("TABLE `" + name.replace("`", "``") + "`")
@@ -149,6 +164,16 @@ class Catalyst(Expressions):
     def joined(self, join: Any, right: Any, condition: Term) -> Any:
         """The join with another right side and condition."""
         return join.copy(join.left(), right, join.joinType(), self.option(condition), join.hint())
+
+    def join_of(self, join: Any, left: Any, right: Any, kind: str) -> Any:
+        """A join of another kind, by the same condition."""
+        return join.copy(left, right, self.module(f"{CATALYST}.plans.{kind}"), join.condition(), join.hint())
+
+    def union(self, plans: Sequence[Any]) -> Any:
+        return self._plans.Union(self.sequence(plans), False, False)
+
+    def projected(self, plan: Any, named: Sequence[Term]) -> Any:
+        return self._plans.Project(self.sequence(named), plan)
 
     def rebuilt(self, node: Any, change: Callable[[Any], Any]) -> Any:
         """An operator or expression with all plans in it changed: children, subqueries, the queries of a WITH."""
@@ -199,7 +224,7 @@ class Catalyst(Expressions):
     def without(self, name: str, plan: Any) -> Any:
         """The plan without its columns of this name."""
         kept = [column for column in self.items(plan.output()) if column.name() != name]
-        return self._plans.Project(self.sequence(kept), plan)
+        return self.projected(plan, kept)
 
     def value_of(self, query: str) -> Term:
         """A scalar subquery."""

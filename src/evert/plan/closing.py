@@ -64,6 +64,11 @@ def closed(catalyst: Catalyst, plan: Any, streams: Collection[str], emit: Emit) 
     return closing.plan, closing
 
 
+def has_windows(catalyst: Catalyst, plan: Any) -> bool:
+    """Whether a query counts by windows anywhere."""
+    return _Closer(catalyst, ()).has_window(plan)
+
+
 class _Closer:
     """Rewrites an analysed query."""
 
@@ -85,7 +90,7 @@ class _Closer:
         if self._is_lowest(plan):
             return self._parted(plan, late=True).child()
         found = [
-            self.late(child) for child in self._catalyst.items(plan.children()) if self._has_window(child)
+            self.late(child) for child in self._catalyst.items(plan.children()) if self.has_window(child)
         ]
         if not found:
             raise BadQuery("EMIT ON WINDOW CLOSE needs windows over a stream with event time", hint=_HINT)
@@ -98,7 +103,7 @@ class _Closer:
 
     def _punctual(self, plan: Any) -> Any:
         """The plan with late rows kept out below each aggregate by windows of a stream."""
-        if not self._has_window(plan):
+        if not self.has_window(plan):
             return plan
         if self._is_lowest(plan):
             return self._parted(plan, late=False)
@@ -161,7 +166,7 @@ class _Closer:
             return True
         return any(self._streams_in(child) for child in self._catalyst.items(plan.children()))
 
-    def _has_window(self, plan: Any) -> bool:
+    def has_window(self, plan: Any) -> bool:
         waiting = [plan]
         while waiting:
             one = waiting.pop()
@@ -171,7 +176,7 @@ class _Closer:
         return False
 
     def _is_lowest(self, plan: Any) -> bool:
-        return self._grouped_by(plan) is not None and not self._has_window(plan.child())
+        return self._grouped_by(plan) is not None and not self.has_window(plan.child())
 
     def _grouped_by(self, plan: Any) -> tuple[Term, bool] | None:
         """The window that an operator groups by, and whether it is a session's."""

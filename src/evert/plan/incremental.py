@@ -193,7 +193,15 @@ class Incremental:
         terms = tuple(column.term for column in shape.columns)
         pipe = Pipe(node, columns).then(Select(shape.columns, terms))
         drawing = Drawing(shape.text, (child.drawing,), node)
-        return Flow((pipe,), shape.columns, child.keys, append_only, drawing)
+        bounds = self._passed(shape, child.bounds)
+        return Flow((pipe,), shape.columns, child.keys, append_only, drawing, bounds)
+
+    def _passed(self, shape: Timed, bounds: Bounds) -> Bounds:
+        """Rows change as they did, and when a watermark passes them: then their value is not before it."""
+        leaf = shape.clock.leaf if isinstance(shape.clock, Read) else ""
+        if not leaf.startswith(WATERMARK) or shape.shift is None:
+            return NOTHING
+        return bounds.passed(self.catalyst, shape.value, frozenset({(leaf, shape.shift)}))
 
     def _union(self, shape: Union) -> Flow:
         flows = [self.flow(child) for child in shape.children]

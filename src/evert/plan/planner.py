@@ -13,7 +13,7 @@ from evert.errors import BadQuery, BadSchema
 from evert.plan import now
 from evert.plan.bounds import HORIZON, WATERMARK
 from evert.plan.catalyst import Catalyst
-from evert.plan.closing import Closing, Emit, closed
+from evert.plan.closing import Closing, Emit
 from evert.plan.explain import Drawing
 from evert.plan.fingerprints import FORMAT, digest, plan_text
 from evert.plan.graph import Leaf, Node, Plan
@@ -23,6 +23,7 @@ from evert.plan.now import CLOCK_SCHEMA, WATERMARKS
 from evert.plan.reading import Reader
 from evert.plan.refuse import check, check_text, spark_words
 from evert.plan.relations import Relation, Relations, run
+from evert.plan.settling import final
 from evert.plan.tree import Read, Recompute, Shape, Timed
 from evert.plan.types import kind_of, kinds_in, named_schema
 from evert.schema.schema import check_names
@@ -91,14 +92,17 @@ class Planner:
         analysed = self.relations.analysed(query, emit)
         closing = None
         if emit != "changes":
-            analysed, closing = closed(self.catalyst, analysed, self.relations.timed, emit)
+            with self.relations.showing_watermarks():
+                analysed, closing = final(self.catalyst, analysed, self.relations.times, emit)
         if now.asks_time(self.catalyst, analysed):
             self.relations.register(now.CLOCK, "clock", now.CLOCK_SCHEMA, now.CLOCK_ID, (), append_only=False)
             analysed = now.with_clock(self.catalyst, analysed)
         found = check(self.catalyst, analysed, self.relations.placeholders)
         reads = tuple(self.relations.by_id[self.relations.placeholders[one]].leaf for one in found)
         columns = self._columns(analysed)
-        view = _View(query, analysed, reads, columns, _places(key, columns), closing)
+        view = _View(query, analysed, reads, columns, _places(key, columns), emit, closing)
+        if emit == "close":
+            self._check_final(view)
         if full:
             return self._recomputed(view, "REFRESH POLICY FULL")
         try:
@@ -146,6 +150,15 @@ class Planner:
             nodes.read(), tuple(nodes.nodes.values()), flow.drawing, key, forgetting=self._forgetting
         )
 
+    def _check_final(self, view: _View) -> None:
+        for leaf in view.reads:
+            grows = leaf.kind == "stream" and self.relations.by_id[leaf.id].append_only
+            if leaf.kind != "clock" and not grows:
+                raise BadQuery(
+                    f"EMIT ON WINDOW CLOSE is final, and rows of {leaf.name} may change later",
+                    hint="join it with what is final, in a view that reads this one",
+                )
+
     def _forgetting(self, clock: str) -> bool:
         """Whether what is before a clock is forgotten."""
         horizons = {f"{HORIZON}{one.leaf.number}" for one in self.relations.by_id.values() if one.forgets}
@@ -155,12 +168,6 @@ class Planner:
         """The rows whose windows are closed by the watermarks of all their streams."""
         closing = view.closing
         assert closing is not None
-        for leaf in view.reads:
-            if leaf.kind != "stream" or not self.relations.by_id[leaf.id].append_only:
-                raise BadQuery(
-                    f"EMIT ON WINDOW CLOSE is final, and rows of {leaf.name} may change later",
-                    hint="join it with the closed windows, in a view that reads this one",
-                )
         end = closing.end(self.catalyst, [column.term for column in shape.columns])
         streams = self.relations.timed
         for place, name in enumerate(closing.streams, 1):
@@ -182,7 +189,7 @@ class Planner:
         return shape
 
     def _recomputed(self, view: _View, reason: str) -> Plan:
-        if view.closing is not None:
+        if view.emit == "close":
             raise BadQuery(f"EMIT ON WINDOW CLOSE is not possible here: {reason}")
         if any(leaf.id == now.CLOCK_ID for leaf in view.reads):
             raise BadQuery(f"a view with now() cannot be recomputed, and it would be: {reason}")
@@ -208,6 +215,7 @@ class _View:
     reads: tuple[Leaf, ...]
     columns: pa.Schema
     key: tuple[int, ...] | None
+    emit: Emit
     closing: Closing | None = None
 
     def plan(

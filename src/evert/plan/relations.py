@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -70,6 +70,11 @@ class Relations:
     def timed(self) -> Mapping[str, Leaf]:
         """The streams that have event time, by their names."""
         return {one.leaf.name: one.leaf for one in self.by_id.values() if one.event_time is not None}
+
+    @property
+    def times(self) -> Mapping[str, str]:
+        """The columns of event time of the streams that have it, by their names."""
+        return {one.leaf.name: one.event_time for one in self.by_id.values() if one.event_time is not None}
 
     def register(
         self,
@@ -141,6 +146,22 @@ class Relations:
             for id, relation in shown.items():
                 self._show(id, relation)
 
+    @contextmanager
+    def showing_watermarks(self) -> Iterator[None]:
+        """Let terms name the watermarks of streams."""
+        shown = [one for name, one in self._hidden.items() if name.endswith(WATERMARKS)]
+        for relation in shown:
+            self._show(relation.leaf.id, relation)
+        try:
+            yield
+        finally:
+            self._hide(shown)
+
+    def _hide(self, shown: Iterable[Relation]) -> None:
+        for relation in shown:
+            self._current.pop(relation.leaf.name.lower(), None)
+            self._catalyst.forget(relation.leaf.name)
+
     def _with_versions(self, query: str | Callable[[SparkSession], DataFrame]) -> Any:
         """The query's plan. A table's versions are shown only to queries that name them."""
         shown: list[Relation] = []
@@ -155,9 +176,7 @@ class Relations:
                     self._show(relation.leaf.id, relation)
                     shown.append(relation)
         finally:
-            for relation in shown:
-                self._current.pop(relation.leaf.name.lower(), None)
-                self._catalyst.forget(relation.leaf.name)
+            self._hide(shown)
 
     def _better(self, error: UnknownRelation) -> Exception:
         """The error for a name that is not there; if it ends like that of versions, why there are none."""

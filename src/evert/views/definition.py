@@ -347,8 +347,9 @@ def drop(tx: Transaction, name: str) -> Definition:
         _remove(tx, other)
     _remove(tx, view)
     earlier.forget(tx, view.name)
-    if view.options.emit == "close":
-        drop(tx, view.name + LATE)
+    stragglers = lookup(tx, view.name + LATE)
+    if stragglers is not None and stragglers.options.emit == "late":
+        drop(tx, stragglers.name)
     return view
 
 
