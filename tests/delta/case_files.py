@@ -6,7 +6,7 @@ epochs, each with a sentence: the changes that go in (`>`), and the changes of t
     CREATE STREAM orders (id INT, amount INT);
     CREATE MATERIALIZED VIEW large AS
     SELECT id FROM orders WHERE amount > 10;
-    -- view of id [n0]
+    -- view of id [n0, incremental]
     --   filter (orders.amount > 10)
     --     stream orders
 

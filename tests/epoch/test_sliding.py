@@ -91,7 +91,7 @@ def test_the_edges_of_a_window_belong_to_it(db):
         assert shown(behind) == expected(rows[: start + 12], FIVE, NOTHING)
         assert shown(around) == expected(rows[: start + 12], FIVE, FIVE)
     assert right(db)
-    assert "[n1]" in str(db.explain("behind")).splitlines()[1]
+    assert "[n1, incremental]" in str(db.explain("behind")).splitlines()[1]
     assert "sliding by taps.at" in str(db.explain("behind"))
 
 

@@ -37,8 +37,8 @@ def test_a_table_as_of_a_time_is_its_versions_that_are_valid_then(planner, name)
 
 def test_the_versions_are_a_node_over_the_table(planner):
     assert str(planner.plan("SELECT rate, _version AS v FROM `rates.versions`")).splitlines() == [
-        "view of rate, v, key v [n1]",
-        "  versions by country [n0]",
+        "view of rate, v, key v [n1, incremental]",
+        "  versions by country [n0, incremental]",
         "    table rates",
     ]
 

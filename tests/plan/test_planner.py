@@ -42,13 +42,13 @@ def test_a_plan_is_drawn_from_the_output_down(planner):
         "select category, count(*) as n from bid b join auction a on a.id = b.auction where price > 3 group by 1"
     )
     assert str(plan).splitlines() == [
-        "view of category, n, key category [n3]",
-        "  aggregate count(1) by category [n2]",
-        "    join on (a.id = b.auction) [n1]",
+        "view of category, n, key category [n3, incremental]",
+        "  aggregate count(1) by category [n2, incremental]",
+        "    join on (a.id = b.auction) [n1, incremental]",
         "      filter (((b.price IS NOT NULL) AND (b.price > 3L)) AND (b.auction IS NOT NULL))",
         "        stream bid",
         "      filter (a.id IS NOT NULL)",
-        "        upsert by id [n0]",
+        "        upsert by id [n0, incremental]",
         "          table auction",
     ]
 
@@ -57,10 +57,10 @@ def test_a_node_that_reads_more_than_what_changed_says_so(planner):
     query = """select id, max(r) over () as m from
         (select id, rank() over (partition by category order by reserve) as r from auction) t"""
     assert str(planner.plan(query)).splitlines() == [
-        "view of id, m, key id [n5]",
+        "view of id, m, key id [n5, incremental]",
         "  window max(t.r) [n4, whole]",
         "    window RANK() by auction.category [n2, per key]",
-        "      upsert by id [n0]",
+        "      upsert by id [n0, incremental]",
         "        table auction",
     ]
 

@@ -201,7 +201,7 @@ class Planner:
         ]
         fingerprint = digest([FORMAT, "recompute", meaning, view.key, self._settings])
         detail = f"recomputed: {reason}"
-        node = Node("n0", operator, ((),), "output", detail, False, fingerprint)
+        node = Node("n0", operator, ((),), "output", detail, False, fingerprint, how="whole")
         drawing = Drawing(detail, tuple(Drawing(f"{leaf.kind} {leaf.name}") for leaf in view.reads))
         return view.plan(view.reads, (node,), drawing, view.key, reason)
 
@@ -245,8 +245,8 @@ class _View:
 
 
 def _notes(node: Node, forgetting: Callable[[str], bool]) -> list[str]:
-    """What a reader of the plan should know: that a node reads more than changes, or forgets."""
-    notes = [] if node.how == "incremental" else [str(node.how)]
+    """What a reader of the plan should know: how a node is kept, and whether it forgets."""
+    notes: list[str] = [node.how]
     if any(all(forgetting(clock) for clock, _ in rule.before) for rule in node.forgets):
         notes.append("forgets")
     return notes

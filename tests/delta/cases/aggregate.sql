@@ -4,32 +4,32 @@ CREATE TABLE payments (id INT PRIMARY KEY, country STRING, amount DECIMAL(10,2),
 CREATE MATERIALIZED VIEW payments_by_country AS
 SELECT country, count(*) AS n, count(amount) AS amounts, sum(amount) AS total, avg(amount) AS mean
 FROM payments GROUP BY country;
--- view of country, n, amounts, total, mean, key country [n2]
---   aggregate count(1), count(payments.amount), sum(payments.amount), avg(payments.amount) by country [n1]
---     upsert by id [n0]
+-- view of country, n, amounts, total, mean, key country [n2, incremental]
+--   aggregate count(1), count(payments.amount), sum(payments.amount), avg(payments.amount) by country [n1, incremental]
+--     upsert by id [n0, incremental]
 --       table payments
 
 CREATE MATERIALIZED VIEW payments_in_all AS
 SELECT count(*) AS n, sum(weight) AS weight FROM payments;
--- view of n, weight [n2]
---   aggregate count(1), sum(payments.weight) [n1]
---     upsert by id [n0]
+-- view of n, weight [n2, incremental]
+--   aggregate count(1), sum(payments.weight) [n1, incremental]
+--     upsert by id [n0, incremental]
 --       table payments
 
 CREATE MATERIALIZED VIEW payments_filtered AS
 SELECT country, count(*) FILTER (WHERE amount > 5) AS large, sum(amount) FILTER (WHERE weight > 0) AS heavy
 FROM payments GROUP BY country HAVING count(*) > 1;
--- view of country, large, heavy, key country [n2]
+-- view of country, large, heavy, key country [n2, incremental]
 --   filter (`count(1)` > 1L)
---     aggregate count(1) FILTER (WHERE (payments.amount > 5.00BD)), sum(payments.amount) FILTER (WHERE (payments.weight > 0.0D)), count(1) by country [n1]
---       upsert by id [n0]
+--     aggregate count(1) FILTER (WHERE (payments.amount > 5.00BD)), sum(payments.amount) FILTER (WHERE (payments.weight > 0.0D)), count(1) by country [n1, incremental]
+--       upsert by id [n0, incremental]
 --         table payments
 
 CREATE MATERIALIZED VIEW payments_by_weight AS
 SELECT weight, count(*) AS n FROM payments GROUP BY weight;
--- view of weight, n, key weight [n2]
---   aggregate count(1) by weight [n1]
---     upsert by id [n0]
+-- view of weight, n, key weight [n2, incremental]
+--   aggregate count(1) by weight [n1, incremental]
+--     upsert by id [n0, incremental]
 --       table payments
 
 -- epoch: NULL is a group, and a sum of nothing but NULL is NULL; one total is there though no row is

@@ -5,17 +5,17 @@ CREATE TABLE taxes (country STRING PRIMARY KEY, percent INT, since TIMESTAMP) WI
 CREATE MATERIALIZED VIEW taxed AS
 SELECT i.id, t.percent, t._version AS version FROM invoices i
 LEFT JOIN taxes FOR SYSTEM_TIME AS OF i.at AS t ON i.country = t.country;
--- view of id, percent, version [n3]
---   left join on (i.country = t.country) and (t._valid_from <= i.at) and ((t._valid_to IS NULL) OR (i.at < t._valid_to)) [n1]
+-- view of id, percent, version [n3, incremental]
+--   left join on (i.country = t.country) and (t._valid_from <= i.at) and ((t._valid_to IS NULL) OR (i.at < t._valid_to)) [n1, incremental]
 --     stream invoices
 --     filter ((t.country IS NOT NULL) AND (t._valid_from IS NOT NULL))
---       versions by country [n0]
+--       versions by country [n0, incremental]
 --         table taxes
 
 CREATE MATERIALIZED VIEW tax_history AS
 SELECT * FROM `taxes.versions`;
--- view of country, percent, since, _version, _valid_from, _valid_to, key _version [n1]
---   versions by country [n0]
+-- view of country, percent, since, _version, _valid_from, _valid_to, key _version [n1, incremental]
+--   versions by country [n0, incremental]
 --     table taxes
 
 -- epoch: an event at the begin of a version meets it, one before the first meets none

@@ -3,19 +3,19 @@ CREATE TABLE logins (id INT PRIMARY KEY, person STRING, device STRING);
 
 CREATE MATERIALIZED VIEW persons AS
 SELECT DISTINCT person FROM logins;
--- view of person, key person [n2]
---   distinct person [n1]
---     upsert by id [n0]
+-- view of person, key person [n2, incremental]
+--   distinct person [n1, incremental]
+--     upsert by id [n0, incremental]
 --       table logins
 
 CREATE MATERIALIZED VIEW names_in_use AS
 SELECT person AS name FROM logins UNION SELECT device FROM logins;
--- view of name, key name [n2]
---   distinct name [n1]
+-- view of name, key name [n2, incremental]
+--   distinct name [n1, incremental]
 --     union all
---       upsert by id [n0]
+--       upsert by id [n0, incremental]
 --         table logins
---       upsert by id [n0]
+--       upsert by id [n0, incremental]
 --         table logins
 
 -- epoch: twice is once, and NULL is a value

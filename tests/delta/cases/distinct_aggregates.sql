@@ -3,29 +3,29 @@ CREATE TABLE calls (id INT PRIMARY KEY, caller STRING, called STRING, minutes IN
 
 CREATE MATERIALIZED VIEW people_called AS
 SELECT caller, count(DISTINCT called) AS people FROM calls GROUP BY caller;
--- view of caller, people, key caller [n3]
---   aggregate count(DISTINCT calls.called) by caller [n2]
---     distinct caller, called [n1]
---       upsert by id [n0]
+-- view of caller, people, key caller [n3, incremental]
+--   aggregate count(DISTINCT calls.called) by caller [n2, incremental]
+--     distinct caller, called [n1, incremental]
+--       upsert by id [n0, incremental]
 --         table calls
 
 CREATE MATERIALIZED VIEW kinds_of_calls AS
 SELECT count(*) AS n, count(DISTINCT caller, called) AS pairs,
   sum(DISTINCT minutes) FILTER (WHERE minutes > 1) AS long
 FROM calls;
--- view of n, pairs, long [n8]
---   join of every row with every row [n7]
---     join of every row with every row [n4]
---       aggregate count(1) [n1]
---         upsert by id [n0]
+-- view of n, pairs, long [n8, incremental]
+--   join of every row with every row [n7, incremental]
+--     join of every row with every row [n4, incremental]
+--       aggregate count(1) [n1, incremental]
+--         upsert by id [n0, incremental]
 --           table calls
---       aggregate count(DISTINCT calls.caller, calls.called) [n3]
---         distinct caller, called [n2]
---           upsert by id [n0]
+--       aggregate count(DISTINCT calls.caller, calls.called) [n3, incremental]
+--         distinct caller, called [n2, incremental]
+--           upsert by id [n0, incremental]
 --             table calls
---     aggregate sum(DISTINCT calls.minutes) FILTER (WHERE (calls.minutes > 1)) [n6]
---       distinct key [n5]
---         upsert by id [n0]
+--     aggregate sum(DISTINCT calls.minutes) FILTER (WHERE (calls.minutes > 1)) [n6, incremental]
+--       distinct key [n5, incremental]
+--         upsert by id [n0, incremental]
 --           table calls
 
 -- epoch: the same person twice counts once

@@ -4,22 +4,22 @@ CREATE TABLE deals (id INT PRIMARY KEY, article INT);
 
 CREATE MATERIALIZED VIEW sold AS
 SELECT id, id IN (SELECT article FROM deals WHERE article IS NOT NULL) AS sold FROM articles;
--- view of id, sold, key id [n3]
---   existence join on (articles.id = deals.article) [n2]
---     upsert by id [n0]
+-- view of id, sold, key id [n3, incremental]
+--   existence join on (articles.id = deals.article) [n2, incremental]
+--     upsert by id [n0, incremental]
 --       table articles
 --     filter (deals.article IS NOT NULL)
---       upsert by id [n1]
+--       upsert by id [n1, incremental]
 --         table deals
 
 CREATE MATERIALIZED VIEW cheap_or_sold AS
 SELECT id FROM articles a WHERE price < 10 OR EXISTS (SELECT 1 FROM deals s WHERE s.article = a.id);
--- view of id, key id [n3]
+-- view of id, key id [n3, incremental]
 --   filter ((a.price < 10) OR exists)
---     existence join on (s.article = a.id) [n2]
---       upsert by id [n0]
+--     existence join on (s.article = a.id) [n2, incremental]
+--       upsert by id [n0, incremental]
 --         table articles
---       upsert by id [n1]
+--       upsert by id [n1, incremental]
 --         table deals
 
 -- epoch: nothing is sold

@@ -3,19 +3,19 @@ CREATE TABLE sales (id INT PRIMARY KEY, country STRING, city STRING, amount INT)
 
 CREATE MATERIALIZED VIEW sales_rollup AS
 SELECT country, city, sum(amount) AS amount, grouping(city) AS all_cities FROM sales GROUP BY ROLLUP (country, city);
--- view of country, city, amount, all_cities [n2]
+-- view of country, city, amount, all_cities [n2, incremental]
 --   compute all_cities
---     aggregate sum(sales.amount) by country, city, spark_grouping_id [n1]
+--     aggregate sum(sales.amount) by country, city, spark_grouping_id [n1, incremental]
 --       expand into 3 rows
---         upsert by id [n0]
+--         upsert by id [n0, incremental]
 --           table sales
 
 CREATE MATERIALIZED VIEW sales_sets AS
 SELECT country, city, count(*) AS n FROM sales GROUP BY GROUPING SETS ((country), (city));
--- view of country, city, n [n2]
---   aggregate count(1) by country, city, spark_grouping_id [n1]
+-- view of country, city, n [n2, incremental]
+--   aggregate count(1) by country, city, spark_grouping_id [n1, incremental]
 --     expand into 2 rows
---       upsert by id [n0]
+--       upsert by id [n0, incremental]
 --         table sales
 
 -- epoch: a NULL in the data is not the NULL of a subtotal

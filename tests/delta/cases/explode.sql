@@ -3,34 +3,34 @@ CREATE TABLE baskets (id INT PRIMARY KEY, items ARRAY<STRING>, prices MAP<STRING
 
 CREATE MATERIALIZED VIEW basket_items AS
 SELECT id, item FROM baskets LATERAL VIEW explode(items) AS item;
--- view of id, item [n1]
+-- view of id, item [n1, incremental]
 --   explode into item
 --     filter ((size(baskets.items) > 0) AND (baskets.items IS NOT NULL))
---       upsert by id [n0]
+--       upsert by id [n0, incremental]
 --         table baskets
 
 CREATE MATERIALIZED VIEW basket_places AS
 SELECT id, place, item FROM baskets LATERAL VIEW OUTER posexplode(items) AS place, item;
--- view of id, place, item [n1]
+-- view of id, place, item [n1, incremental]
 --   explode into place, item
---     upsert by id [n0]
+--     upsert by id [n0, incremental]
 --       table baskets
 
 CREATE MATERIALIZED VIEW basket_prices AS
 SELECT id, item, price FROM baskets LATERAL VIEW explode(prices) AS item, price WHERE price > 1;
--- view of id, item, price [n1]
+-- view of id, item, price [n1, incremental]
 --   filter ((as.price IS NOT NULL) AND (as.price > 1))
 --     explode into item, price
 --       filter ((size(baskets.prices) > 0) AND (baskets.prices IS NOT NULL))
---         upsert by id [n0]
+--         upsert by id [n0, incremental]
 --           table baskets
 
 CREATE MATERIALIZED VIEW basket_pairs AS
 SELECT id, name, n FROM baskets
 LATERAL VIEW inline(array(struct('items', size(items)), struct('prices', size(prices)))) AS name, n;
--- view of id, name, n [n1]
+-- view of id, name, n [n1, incremental]
 --   explode into name, n
---     upsert by id [n0]
+--     upsert by id [n0, incremental]
 --       table baskets
 
 -- epoch: OUTER keeps rows whose array is empty or NULL

@@ -3,21 +3,21 @@ CREATE STREAM orders (id INT, amount INT, note STRING);
 
 CREATE MATERIALIZED VIEW large_orders AS
 SELECT id, amount * 2 AS twice, upper(note) AS note FROM orders WHERE amount > 10;
--- view of id, twice, note [n0]
+-- view of id, twice, note [n0, incremental]
 --   compute twice, note
 --     filter ((orders.amount IS NOT NULL) AND (orders.amount > 10))
 --       stream orders
 
 CREATE MATERIALIZED VIEW shares_of_orders AS
 SELECT id, 100 DIV amount AS share FROM orders WHERE amount <> 0;
--- view of id, share [n0]
+-- view of id, share [n0, incremental]
 --   compute share
 --     filter ((orders.amount IS NOT NULL) AND (NOT (orders.amount = 0)))
 --       stream orders
 
 CREATE MATERIALIZED VIEW sized_orders AS
 SELECT CASE WHEN amount > 10 THEN 'large' WHEN amount IS NULL THEN 'none' ELSE 'small' END AS size FROM orders;
--- view of size [n0]
+-- view of size [n0, incremental]
 --   compute size
 --     stream orders
 

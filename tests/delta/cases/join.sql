@@ -4,36 +4,36 @@ CREATE TABLE items (id INT PRIMARY KEY, name STRING, reserve INT);
 
 CREATE MATERIALIZED VIEW bids_with_items AS
 SELECT name, price FROM bids JOIN items ON item = id;
--- view of name, price [n2]
---   join on (bids.item = items.id) [n1]
+-- view of name, price [n2, incremental]
+--   join on (bids.item = items.id) [n1, incremental]
 --     filter (bids.item IS NOT NULL)
 --       stream bids
 --     filter (items.id IS NOT NULL)
---       upsert by id [n0]
+--       upsert by id [n0, incremental]
 --         table items
 
 CREATE MATERIALIZED VIEW good_bids AS
 SELECT id, price FROM bids JOIN items ON item = id AND price >= reserve;
--- view of id, price [n2]
---   join on (bids.item = items.id) and (bids.price >= items.reserve) [n1]
+-- view of id, price [n2, incremental]
+--   join on (bids.item = items.id) and (bids.price >= items.reserve) [n1, incremental]
 --     filter ((bids.item IS NOT NULL) AND (bids.price IS NOT NULL))
 --       stream bids
 --     filter ((items.id IS NOT NULL) AND (items.reserve IS NOT NULL))
---       upsert by id [n0]
+--       upsert by id [n0, incremental]
 --         table items
 
 CREATE MATERIALIZED VIEW null_safe_bids AS
 SELECT item, price, name FROM bids JOIN items ON item <=> reserve;
--- view of item, price, name [n2]
---   join on (bids.item <=> items.reserve) [n1]
+-- view of item, price, name [n2, incremental]
+--   join on (bids.item <=> items.reserve) [n1, incremental]
 --     stream bids
---     upsert by id [n0]
+--     upsert by id [n0, incremental]
 --       table items
 
 CREATE MATERIALIZED VIEW rival_bids AS
 SELECT a.price AS low, b.price AS high FROM bids a JOIN bids b ON a.item = b.item AND a.price < b.price;
--- view of low, high [n1]
---   join on (a.item = b.item) and (a.price < b.price) [n0]
+-- view of low, high [n1, incremental]
+--   join on (a.item = b.item) and (a.price < b.price) [n0, incremental]
 --     filter ((a.item IS NOT NULL) AND (a.price IS NOT NULL))
 --       stream bids
 --     filter ((b.item IS NOT NULL) AND (b.price IS NOT NULL))
@@ -41,9 +41,9 @@ SELECT a.price AS low, b.price AS high FROM bids a JOIN bids b ON a.item = b.ite
 
 CREATE MATERIALIZED VIEW items_by_bids AS
 SELECT name, price FROM items CROSS JOIN bids;
--- view of name, price [n2]
---   join of every row with every row [n1]
---     upsert by id [n0]
+-- view of name, price [n2, incremental]
+--   join of every row with every row [n1, incremental]
+--     upsert by id [n0, incremental]
 --       table items
 --     stream bids
 

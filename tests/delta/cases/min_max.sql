@@ -3,14 +3,14 @@ CREATE STREAM readings (sensor STRING, value DOUBLE, at DATE);
 
 CREATE MATERIALIZED VIEW extremes AS
 SELECT sensor, min(value) AS least, max(value) AS most, max(at) AS last FROM readings GROUP BY sensor;
--- view of sensor, least, most, last, key sensor [n1]
---   aggregate min(readings.value), max(readings.value), max(readings.at) by sensor [n0]
+-- view of sensor, least, most, last, key sensor [n1, incremental]
+--   aggregate min(readings.value), max(readings.value), max(readings.at) by sensor [n0, incremental]
 --     stream readings
 
 CREATE MATERIALIZED VIEW extreme_of_all AS
 SELECT min(sensor) AS first, max(value) AS most FROM readings;
--- view of first, most [n1]
---   aggregate min(readings.sensor), max(readings.value) [n0]
+-- view of first, most [n1, incremental]
+--   aggregate min(readings.sensor), max(readings.value) [n0, incremental]
 --     stream readings
 
 -- epoch: of nothing but NULL there is no least

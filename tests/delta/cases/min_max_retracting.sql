@@ -3,16 +3,16 @@ CREATE TABLE offers (id INT PRIMARY KEY, item STRING, price INT);
 
 CREATE MATERIALIZED VIEW offers_between AS
 SELECT item, min(price) AS lowest, max(price) AS highest FROM offers GROUP BY item;
--- view of item, lowest, highest, key item [n2]
---   aggregate min(offers.price), max(offers.price) by item [n1]
---     upsert by id [n0]
+-- view of item, lowest, highest, key item [n2, incremental]
+--   aggregate min(offers.price), max(offers.price) by item [n1, incremental]
+--     upsert by id [n0, incremental]
 --       table offers
 
 CREATE MATERIALIZED VIEW lowest_of_all AS
 SELECT min(price) AS lowest, count(*) AS n FROM offers;
--- view of lowest, n [n2]
---   aggregate min(offers.price), count(1) [n1]
---     upsert by id [n0]
+-- view of lowest, n [n2, incremental]
+--   aggregate min(offers.price), count(1) [n1, incremental]
+--     upsert by id [n0, incremental]
 --       table offers
 
 -- epoch: three offers

@@ -4,16 +4,16 @@ CREATE TABLE closed (id INT PRIMARY KEY, city STRING);
 
 CREATE MATERIALIZED VIEW welcome AS
 SELECT name FROM guests WHERE city NOT IN (SELECT city FROM closed);
--- view of name, key name [n5]
+-- view of name, key name [n5, incremental]
 --   filter ((rows = CAST(0 AS BIGINT)) OR ((rows = values) AND ((guests.city IS NOT NULL) AND (NOT found))))
---     join of every row with every row [n4]
---       existence join on guests.city in closed.city [n2]
---         upsert by name [n0]
+--     join of every row with every row [n4, incremental]
+--       existence join on guests.city in closed.city [n2, incremental]
+--         upsert by name [n0, incremental]
 --           table guests
---         upsert by id [n1]
+--         upsert by id [n1, incremental]
 --           table closed
---       aggregate count(1), count(closed.city) [n3]
---         upsert by id [n1]
+--       aggregate count(1), count(closed.city) [n3, incremental]
+--         upsert by id [n1, incremental]
 --           table closed
 
 -- epoch: of an empty list everything is outside, NULL too

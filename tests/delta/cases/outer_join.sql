@@ -4,31 +4,31 @@ CREATE TABLE players (id INT PRIMARY KEY, team INT, goals INT);
 
 CREATE MATERIALIZED VIEW teams_left AS
 SELECT name, goals FROM teams LEFT JOIN players ON team = teams.id;
--- view of name, goals [n4]
---   left join on (players.team = teams.id) [n2]
---     upsert by id [n0]
+-- view of name, goals [n4, incremental]
+--   left join on (players.team = teams.id) [n2, incremental]
+--     upsert by id [n0, incremental]
 --       table teams
 --     filter (players.team IS NOT NULL)
---       upsert by id [n1]
+--       upsert by id [n1, incremental]
 --         table players
 
 CREATE MATERIALIZED VIEW teams_full AS
 SELECT name, players.id AS player FROM teams FULL JOIN players ON team = teams.id;
--- view of name, player [n5]
---   full join on (players.team = teams.id) [n2]
---     upsert by id [n0]
+-- view of name, player [n5, incremental]
+--   full join on (players.team = teams.id) [n2, incremental]
+--     upsert by id [n0, incremental]
 --       table teams
---     upsert by id [n1]
+--     upsert by id [n1, incremental]
 --       table players
 
 CREATE MATERIALIZED VIEW scorers_right AS
 SELECT players.id AS player, name FROM teams RIGHT JOIN players ON team = teams.id AND goals > 1;
--- view of player, name, key player [n5]
---   right join on (players.goals > 1) and (players.team = teams.id) [n2]
+-- view of player, name, key player [n5, incremental]
+--   right join on (players.goals > 1) and (players.team = teams.id) [n2, incremental]
 --     filter (teams.id IS NOT NULL)
---       upsert by id [n0]
+--       upsert by id [n0, incremental]
 --         table teams
---     upsert by id [n1]
+--     upsert by id [n1, incremental]
 --       table players
 
 -- epoch: rows without a match have NULLs beside them

@@ -3,16 +3,16 @@ CREATE TABLE laps (id INT PRIMARY KEY, driver STRING, seconds INT);
 
 CREATE MATERIALIZED VIEW best_laps AS
 SELECT driver, id, seconds FROM laps QUALIFY row_number() OVER (PARTITION BY driver ORDER BY seconds) = 1;
--- view of driver, id, seconds, key id [n2]
---   row_number to 1 by laps.driver order by laps.seconds [n1]
---     upsert by id [n0]
+-- view of driver, id, seconds, key id [n2, incremental]
+--   row_number to 1 by laps.driver order by laps.seconds [n1, incremental]
+--     upsert by id [n0, incremental]
 --       table laps
 
 CREATE MATERIALIZED VIEW podium_laps AS
 SELECT id, place FROM (SELECT id, rank() OVER (ORDER BY seconds) AS place FROM laps) WHERE place <= 2;
--- view of id, place, key id [n2]
---   rank to 2 order by laps.seconds [n1]
---     upsert by id [n0]
+-- view of id, place, key id [n2, incremental]
+--   rank to 2 order by laps.seconds [n1, incremental]
+--     upsert by id [n0, incremental]
 --       table laps
 
 -- epoch: of equal rows the first by its columns is the best, and equal rows have equal ranks

@@ -3,20 +3,20 @@ CREATE TABLE scores (player STRING PRIMARY KEY, team STRING, points INT);
 
 CREATE MATERIALIZED VIEW ranks REFRESH POLICY FULL AS
 SELECT player, rank() OVER (ORDER BY points DESC) AS place FROM scores;
--- view of player, place [n0]
+-- view of player, place [n0, whole]
 --   recomputed: REFRESH POLICY FULL
 --     table scores
 
 CREATE MATERIALIZED VIEW best_of_team REFRESH POLICY FULL AS
 SELECT team, max(struct(points, player)) AS best FROM scores GROUP BY team;
--- view of team, best [n0]
+-- view of team, best [n0, whole]
 --   recomputed: REFRESH POLICY FULL
 --     table scores
 
 CREATE MATERIALIZED VIEW places AS
 SELECT place, count(*) AS n FROM ranks GROUP BY place;
--- view of place, n, key place [n1]
---   aggregate count(1) by place [n0]
+-- view of place, n, key place [n1, incremental]
+--   aggregate count(1) by place [n0, incremental]
 --     view ranks
 
 -- epoch: the whole result

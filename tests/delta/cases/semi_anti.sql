@@ -4,31 +4,31 @@ CREATE TABLE members (id INT PRIMARY KEY, since INT);
 
 CREATE MATERIALIZED VIEW visits_of_members AS
 SELECT user, page FROM visits WHERE user IN (SELECT id FROM members);
--- view of user, page [n2]
---   semi join on (visits.user = members.id) [n1]
+-- view of user, page [n2, incremental]
+--   semi join on (visits.user = members.id) [n1, incremental]
 --     filter (visits.user IS NOT NULL)
 --       stream visits
 --     filter (members.id IS NOT NULL)
---       upsert by id [n0]
+--       upsert by id [n0, incremental]
 --         table members
 
 CREATE MATERIALIZED VIEW idle_members AS
 SELECT id FROM members m WHERE NOT EXISTS (SELECT 1 FROM visits v WHERE v.user = m.id);
--- view of id, key id [n2]
---   anti join on (v.user = m.id) [n1]
---     upsert by id [n0]
+-- view of id, key id [n2, incremental]
+--   anti join on (v.user = m.id) [n1, incremental]
+--     upsert by id [n0, incremental]
 --       table members
 --     filter (v.user IS NOT NULL)
 --       stream visits
 
 CREATE MATERIALIZED VIEW early_members AS
 SELECT id FROM members m WHERE NOT EXISTS (SELECT 1 FROM members n WHERE n.since < m.since);
--- view of id, key id [n3]
---   anti join on (n.since < m.since) [n2]
---     upsert by id [n0]
+-- view of id, key id [n3, incremental]
+--   anti join on (n.since < m.since) [n2, incremental]
+--     upsert by id [n0, incremental]
 --       table members
 --     filter (n.since IS NOT NULL)
---       upsert by id [n0]
+--       upsert by id [n0, incremental]
 --         table members
 
 -- epoch: a visit before its member, and a member without a visit

@@ -4,9 +4,9 @@ CREATE STREAM taps (user STRING, at TIMESTAMP);
 CREATE MATERIALIZED VIEW sessions AS
 SELECT user, session_window.start AS start, session_window.end AS end, count(*) AS taps
 FROM taps GROUP BY user, session_window(at, '10 seconds');
--- view of user, start, end, taps [n1]
+-- view of user, start, end, taps [n1, incremental]
 --   compute start, end
---     aggregate count(1) by user, session_window [n0]
+--     aggregate count(1) by user, session_window [n0, incremental]
 --       compute session_window
 --         filter (taps.at IS NOT NULL)
 --           stream taps

@@ -4,36 +4,36 @@ CREATE TABLE evenings (id INT PRIMARY KEY, name STRING);
 
 CREATE MATERIALIZED VIEW all_day AS
 SELECT name FROM mornings INTERSECT SELECT name FROM evenings;
--- view of name, key name [n4]
---   distinct name [n3]
---     semi join on (mornings.name <=> evenings.name) [n2]
---       upsert by id [n0]
+-- view of name, key name [n4, incremental]
+--   distinct name [n3, incremental]
+--     semi join on (mornings.name <=> evenings.name) [n2, incremental]
+--       upsert by id [n0, incremental]
 --         table mornings
---       upsert by id [n1]
+--       upsert by id [n1, incremental]
 --         table evenings
 
 CREATE MATERIALIZED VIEW mornings_only AS
 SELECT name FROM mornings EXCEPT SELECT name FROM evenings;
--- view of name, key name [n4]
---   distinct name [n3]
---     anti join on (mornings.name <=> evenings.name) [n2]
---       upsert by id [n0]
+-- view of name, key name [n4, incremental]
+--   distinct name [n3, incremental]
+--     anti join on (mornings.name <=> evenings.name) [n2, incremental]
+--       upsert by id [n0, incremental]
 --         table mornings
---       upsert by id [n1]
+--       upsert by id [n1, incremental]
 --         table evenings
 
 CREATE MATERIALIZED VIEW more_mornings AS
 SELECT name FROM mornings EXCEPT ALL SELECT name FROM evenings;
--- view of name [n3]
+-- view of name [n3, incremental]
 --   explode into name
 --     filter ((sum IS NOT NULL) AND (sum > 0L))
---       aggregate sum(vcol) by name [n2]
+--       aggregate sum(vcol) by name [n2, incremental]
 --         union all
 --           compute vcol
---             upsert by id [n0]
+--             upsert by id [n0, incremental]
 --               table mornings
 --           compute vcol
---             upsert by id [n1]
+--             upsert by id [n1, incremental]
 --               table evenings
 
 -- epoch: ann works two mornings and one evening

@@ -5,25 +5,25 @@ CREATE TABLE tariffs (id INT PRIMARY KEY, shop STRING, cents INT);
 CREATE MATERIALIZED VIEW last_minutes AS
 SELECT id, phone, count(*) OVER (PARTITION BY phone ORDER BY at RANGE BETWEEN INTERVAL 5 MINUTES PRECEDING AND CURRENT ROW) AS pings
 FROM pings;
--- view of id, phone, pings [n2]
---   window count(1) by pings.phone, sliding by pings.at [n1]
+-- view of id, phone, pings [n2, incremental]
+--   window count(1) by pings.phone, sliding by pings.at [n1, incremental]
 --     stream pings
 
 CREATE MATERIALIZED VIEW alike AS
 SELECT id, shop, count(*) OVER (PARTITION BY shop ORDER BY cents RANGE BETWEEN 10 PRECEDING AND 10 FOLLOWING) - 1 AS others,
   min(cents) OVER (PARTITION BY shop ORDER BY cents RANGE BETWEEN 10 PRECEDING AND CURRENT ROW) AS least
 FROM tariffs;
--- view of id, shop, others, least, key id [n3]
+-- view of id, shop, others, least, key id [n3, incremental]
 --   compute others
---     window count(1), min(tariffs.cents) by tariffs.shop, sliding by tariffs.cents [n2]
---       upsert by id [n0]
+--     window count(1), min(tariffs.cents) by tariffs.shop, sliding by tariffs.cents [n2, incremental]
+--       upsert by id [n0, incremental]
 --         table tariffs
 
 CREATE MATERIALIZED VIEW within_reach AS
 SELECT id, sum(cents) OVER (ORDER BY id RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS cents FROM tariffs;
--- view of id, cents, key id [n3]
---   window sum(tariffs.cents), sliding by tariffs.id [n2]
---     upsert by id [n0]
+-- view of id, cents, key id [n3, incremental]
+--   window sum(tariffs.cents), sliding by tariffs.id [n2, incremental]
+--     upsert by id [n0, incremental]
 --       table tariffs
 
 -- epoch: some pings and tariffs

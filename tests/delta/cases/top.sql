@@ -3,23 +3,23 @@ CREATE TABLE goods (id INT PRIMARY KEY, price INT);
 
 CREATE MATERIALIZED VIEW dearest AS
 SELECT id, price FROM goods ORDER BY price DESC LIMIT 2;
--- view of id, price, key id [n2]
---   order by goods.price desc limit 2 [n1]
---     upsert by id [n0]
+-- view of id, price, key id [n2, incremental]
+--   order by goods.price desc limit 2 [n1, incremental]
+--     upsert by id [n0, incremental]
 --       table goods
 
 CREATE MATERIALIZED VIEW all_but_the_dearest AS
 SELECT id FROM goods ORDER BY price DESC OFFSET 1;
--- view of id, key id [n2]
---   order by goods.price desc offset 1 [n1]
---     upsert by id [n0]
+-- view of id, key id [n2, incremental]
+--   order by goods.price desc offset 1 [n1, incremental]
+--     upsert by id [n0, incremental]
 --       table goods
 
 CREATE MATERIALIZED VIEW any_good AS
 SELECT id FROM goods LIMIT 1;
--- view of id, key id [n2]
---   limit 1 [n1]
---     upsert by id [n0]
+-- view of id, key id [n2, incremental]
+--   limit 1 [n1, incremental]
+--     upsert by id [n0, incremental]
 --       table goods
 
 -- epoch: equal prices are ordered by all columns; without an order these alone count

@@ -4,16 +4,16 @@ CREATE TABLE pages (page STRING PRIMARY KEY, title STRING);
 
 CREATE MATERIALIZED VIEW all_pages AS
 SELECT page FROM clicks UNION ALL SELECT page FROM pages;
--- view of page [n1]
+-- view of page [n1, incremental]
 --   union all
 --     stream clicks
---     upsert by page [n0]
+--     upsert by page [n0, incremental]
 --       table pages
 
 CREATE MATERIALIZED VIEW twice_clicked AS
 SELECT page, 'first' AS branch FROM clicks UNION ALL SELECT page, 'second' FROM clicks WHERE at > 5
 UNION ALL SELECT 'always', 'constant';
--- view of page, branch [n0]
+-- view of page, branch [n0, incremental]
 --   union all
 --     compute branch
 --       stream clicks

@@ -3,8 +3,8 @@ CREATE TABLE people (id INT PRIMARY KEY, name STRING, score DOUBLE);
 
 CREATE MATERIALIZED VIEW all_people AS
 SELECT * FROM people;
--- view of id, name, score, key id [n1]
---   upsert by id [n0]
+-- view of id, name, score, key id [n1, incremental]
+--   upsert by id [n0, incremental]
 --     table people
 
 -- epoch: the last change of a key wins, also within one epoch

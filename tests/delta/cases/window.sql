@@ -3,28 +3,28 @@ CREATE TABLE transfers (id INT PRIMARY KEY, account STRING, amount INT);
 
 CREATE MATERIALIZED VIEW balances AS
 SELECT id, account, sum(amount) OVER (PARTITION BY account ORDER BY id) AS balance FROM transfers;
--- view of id, account, balance, key id [n3]
+-- view of id, account, balance, key id [n3, incremental]
 --   window sum(transfers.amount) by transfers.account [n2, per key]
---     upsert by id [n0]
+--     upsert by id [n0, incremental]
 --       table transfers
 
 CREATE MATERIALIZED VIEW steps AS
 SELECT id, amount - lag(amount) OVER (PARTITION BY account ORDER BY id) AS step,
   count(*) OVER (PARTITION BY amount) AS alike
 FROM transfers;
--- view of id, step, alike, key id [n5]
+-- view of id, step, alike, key id [n5, incremental]
 --   compute step
 --     window count(1) by transfers.amount [n4, per key]
 --       window lag(transfers.amount, 1, NULL) by transfers.account [n2, per key]
---         upsert by id [n0]
+--         upsert by id [n0, incremental]
 --           table transfers
 
 CREATE MATERIALIZED VIEW shares_of_all AS
 SELECT id, amount * 100 div sum(amount) OVER () AS percent FROM transfers;
--- view of id, percent, key id [n3]
+-- view of id, percent, key id [n3, incremental]
 --   compute percent
 --     window sum(transfers.amount) [n2, whole]
---       upsert by id [n0]
+--       upsert by id [n0, incremental]
 --         table transfers
 
 -- epoch: two accounts
