@@ -12,7 +12,7 @@ from tests.faults import shim
 from tests.missing import skip_unless
 
 KINDS = ("EIO", "ENOSPC", "ENOSPC+", "SHORT", "KILL")
-STRIDE = 16
+STRIDE = 28
 
 
 @pytest.fixture(scope="module")
