@@ -339,24 +339,3 @@ def test_any_events_and_changes_in_any_order(spark, tmp_path_factory):
             assert proved(db)
 
     law()
-
-
-def test_the_as_of_join_of_data_frames_is_kept_per_key(db):
-    @db.view
-    def nearest(spark):
-        orders, rates = spark.table("orders"), spark.table("rates")
-        same = orders.country == rates.country
-        joined = orders._joinAsOf(rates, leftAsOfColumn="at", rightAsOfColumn="since", on=same, how="left")
-        return joined.select("id", "rate")
-
-    assert db.explain("nearest").recomputes is None
-    order(db, (1, "CH", 1), (2, "CH", 5), (3, "DE", 5))
-    rate(db, "CH", 7, 2)
-    db.refresh()
-    assert rows(nearest) == [(1, None), (2, 7), (3, None)]
-    rate(db, "CH", 8, 0)
-    rate(db, "DE", 9, 5)
-    order(db, (4, "CH", 9))
-    db.refresh()
-    assert rows(nearest) == [(1, 8), (2, 8), (3, 9), (4, 8)]
-    assert proved(db)

@@ -183,8 +183,7 @@ def _run(
             frame = catalyst.frame(analysed)
         with catalyst.active(), suppress(ties.Open):
             if ties.matter(catalyst, plan, analysed):
-                with suppress(*Catalyst.query_errors()):  # Spark makes plans, of as-of joins, that it does not take
-                    return catalyst.frame(ties.settled(catalyst, catalyst.optimise(analysed)))
+                return catalyst.frame(ties.settled(catalyst, catalyst.optimise(analysed)))
         return frame
     except Catalyst.failures() as error:
         raise BadQuery(f"the view {view.name} failed: {Catalyst.reason(error)}", view=view.name) from error
