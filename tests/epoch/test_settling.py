@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -105,22 +106,21 @@ def test_what_is_joined_with_a_table_is_never_final(db):
         db.view("v", "SELECT s.id, name FROM searches s JOIN users u ON s.who = u.who", emit="close")
 
 
-EVENT = st.tuples(st.sampled_from(["searches", "clicks"]), st.integers(-8, 3), st.sampled_from("ab"))
-
-
 @pytest.mark.timeout(900)
 @settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(st.lists(EVENT, max_size=6), min_size=10, max_size=18), st.integers(0, 3))
-def test_what_is_shown_is_right_and_never_changes(spark, tmp_path_factory, steps, skip):
+@given(seed=st.integers(0, 2**20))
+def test_what_is_shown_is_right_and_never_changes(spark, tmp_path_factory, seed):
+    draw = random.Random(seed)
     with opened(tmp_path_factory.mktemp("settling") / "db") as db:
         for name, query in VIEWS.items():
             db.view(name, query, emit="close")
-        for number, events in enumerate(steps):
-            for place, (topic, minute, who) in enumerate(events):
-                db.topic(topic).append(event(100 * number + place, 2 * number + minute, who))
-            if number % 4 != skip:
+        for number in range(14):
+            for place in range(draw.randrange(1, 6)):
+                minute, who = 2 * number + draw.randint(-8, 3), draw.choice("abcd")
+                db.topic(draw.choice(("searches", "clicks"))).append(event(100 * number + place, minute, who))
+            if draw.random() < 0.7:
                 db.refresh()
         db.refresh()
         assert [proof.view for proof in db.prove() if not proof.holds] == []
         for name in VIEWS:
-            assert set(feed(db, name)) <= {1}
+            assert set(feed(db, name)) == {1}

@@ -5,8 +5,8 @@
 
 Nodes with equal fingerprints keep the same of the same events. Those on top of which the new view has other nodes
 give their content, read from their state; what the other nodes read of topics comes from the log. A view that
-would be fed too much at once is built from the log instead, in many epochs. A node that
-has forgotten something gives nothing.
+would be fed too much at once is built from the log instead, in many epochs. A node that has forgotten something
+gives nothing.
 """
 
 from __future__ import annotations

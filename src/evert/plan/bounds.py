@@ -39,14 +39,12 @@ _UNITS = {
 }
 """How far `date_trunc` goes back at most."""
 _TIMES = {"timestamp", "timestamp_ntz", "date"}
-_TURNED = {"LessThan": "GreaterThan", "LessThanOrEqual": "GreaterThanOrEqual"}
+_LESS = {"LessThan", "LessThanOrEqual"}
 _GREATER = {"GreaterThan", "GreaterThanOrEqual"}
 _EQUAL = {"EqualTo", "EqualNullSafe"}
 
-
 HORIZON, WATERMARK = "h", "w"
 """What the names of the clocks of a stream begin with; the number of its topic follows."""
-
 
 NEVER: Bound = frozenset()
 """The bound of what is always NULL."""
@@ -243,13 +241,13 @@ def _is_nearer(bound: Bound) -> bool:
 def _compared(term: Term) -> Iterator[tuple[Term, Term]]:
     """What is not less than what, in a comparison of times."""
     name = name_of(term)
-    if name not in _GREATER and name not in _TURNED and name not in _EQUAL:
+    if name not in _GREATER and name not in _LESS and name not in _EQUAL:
         return
     if term.left().dataType().typeName() not in _TIMES:
         return
     if name in _GREATER or name in _EQUAL:
         yield term.left(), term.right()
-    if name in _TURNED or name in _EQUAL:
+    if name in _LESS or name in _EQUAL:
         yield term.right(), term.left()
 
 
