@@ -65,13 +65,15 @@ def show_proof(proof: Proof, most: int) -> None:
             "position": proof.position,
             "rows": proof.rows,
             "proved": proof.holds,
+            "estimates": list(proof.estimates),
             "missing": _values(missing, most),
             "unexpected": _values(unexpected, most),
         }
         click.echo(dumps(fields))
         return
     verdict = click.style("proved", fg="green") if proof.holds else click.style("differs", fg="red")
-    click.echo(f"{proof.view}: {verdict} at position {proof.position}, {proof.rows:,} rows")
+    but = f", but for estimates: {', '.join(proof.estimates)}" if proof.estimates else ""
+    click.echo(f"{proof.view}: {verdict} at position {proof.position}, {proof.rows:,} rows{but}")
     if proof.holds:
         return
     sheet = Sheet([" ", *missing.schema.names])

@@ -60,6 +60,8 @@ class FlowNode:
     """The real names of the columns, if this is the output of a view."""
     stays: bool = False
     forgets: tuple[Forgets, ...] = ()
+    reads: int | None = None
+    """The node whose state it reads, if that is not its own."""
 
     @property
     def source(self) -> str:
@@ -178,7 +180,14 @@ def joined(parts: Sequence[Part], also: Set[str] = frozenset()) -> Flow:
             names = tuple(part.plan.columns.names) if last else ()
             stays = node.stays and bool(steps)
             forgets = node.forgets if steps else ()
-            made = FlowNode(number, part.view, operator, steps, names=names, stays=stays, forgets=forgets)
+            reads = None if node.reads is None else part.nodes[node.reads]
+            made = FlowNode(
+                *(number, part.view, operator, steps),
+                names=names,
+                stays=stays,
+                forgets=forgets,
+                reads=reads,
+            )
             sources[node.id] = [made.source]
             there.add(made.source)
             nodes.append(made)

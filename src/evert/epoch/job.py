@@ -179,6 +179,7 @@ class Job:
                 node.names,
                 tuple(edge for edge in beside if edge.source == node.source),
                 node.forgets,
+                node.reads,
             )
             for node in flow.at(level)
         )

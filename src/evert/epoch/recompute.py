@@ -82,19 +82,27 @@ def _register(
     for leaf in named.values():
         if leaf.of_topic:
             frame = _topic(db, session, view, leaf, upto, forgets)
-        elif leaf.kind == "view" and from_log:
-            with db.catalog.read() as tx:
-                below = find(tx, leaf.name)
-            frame = answer(db, planning, below, planning.plan(below), upto, from_log=True)
-            frame = session.createDataFrame(frame.toArrow(), on_spark.struct_type(below.schema))
         elif leaf.kind == "view":
-            rows = kept(db, leaf.name, upto)
-            frame = session.createDataFrame(rows, on_spark.struct_type(rows.schema))
+            frame = _view(db, planning, session, leaf, upto, from_log)
         elif leaf.kind == "clock":
             frame = _clock(db, session, leaf, upto)
         else:
             continue
         frame.createOrReplaceTempView(on_spark.quoted(leaf.name))
+
+
+def _view(
+    db: Database, planning: Planning, session: SparkSession, leaf: Leaf, upto: int, from_log: bool
+) -> DataFrame:
+    """What a view shows at a position; estimates are taken as they are, since Spark would make others."""
+    with db.catalog.read() as tx:
+        below = find(tx, leaf.name)
+    plan = planning.plan(below)
+    if from_log and not plan.estimates:
+        frame = answer(db, planning, below, plan, upto, from_log=True)
+        return session.createDataFrame(frame.toArrow(), on_spark.struct_type(below.schema))
+    rows = kept(db, leaf.name, upto)
+    return session.createDataFrame(rows, on_spark.struct_type(rows.schema))
 
 
 def _topic(

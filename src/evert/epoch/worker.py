@@ -114,6 +114,7 @@ class Member:
     names: tuple[str, ...]
     beside: tuple[Edge, ...] = ()
     forgets: tuple[Forgets, ...] = ()
+    reads: int | None = None
 
 
 def scan(shares: Iterable[pa.RecordBatch], then: Then) -> Iterator[pa.RecordBatch]:
@@ -306,7 +307,7 @@ class _Task:
         state = NodeState(
             shard=self._shard,
             first=runs.first,
-            runs=runs.runs,
+            runs=runs.runs if member.reads is None else self._manifest.nodes[member.reads].runs,
             writer=self._writer,
             cache=_runs,
             folder=self._folder,

@@ -7,10 +7,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from evert.errors import BadQuery
-from evert.plan import ranking
+from evert.plan import ranking, sketches
 from evert.plan.expressions import name_of, unnamed
 from evert.plan.fingerprints import plain_sql
-from evert.plan.tree import Aggregate, Call, Column, Join, PerKey, Project, Sessions, Shape, Term
+from evert.plan.tree import (
+    Aggregate,
+    Call,
+    Column,
+    Join,
+    Merged,
+    PerKey,
+    Project,
+    Sessions,
+    Shape,
+    Sketches,
+    Term,
+)
 from evert.plan.types import is_ordered, kind_of
 
 if TYPE_CHECKING:
@@ -31,6 +43,8 @@ def read(reader: Reader, plan: Any) -> Shape:
     plain = [key for key, merged in zip(grouping, merges, strict=True) if not merged]
     by_key = _by_group(reader, plan, plain)
     distinct = any(call.isDistinct() for call in calls)
+    if not any(merges) and (parts := sketches.merging(calls)) is not None:
+        return _sketched(reader, plan, by_key, parts) or by_key
     if sum(merges) != 1 or distinct or not are_kept(reader.catalyst, plan):
         return by_key
     kept, child = _kept(reader, plan, [*plain, grouping[merges.index(True)]], merges=True)
@@ -49,6 +63,32 @@ def _kept(reader: Reader, plan: Any, grouping: Sequence[Any], *, merges: bool = 
     terms, above = reader.ready(list(map(unnamed, results)), shape)
     shown = tuple(reader.catalyst.column(named.toAttribute()) for named in results)
     return Project(shown, tuple(terms), above), child
+
+
+def _sketched(reader: Reader, plan: Any, by_key: Shape, merging: Sequence[str]) -> Shape | None:
+    """An aggregate whose results can be merged, if Spark can compute it where the rows come in."""
+    catalyst = reader.catalyst
+    grouping, calls, results = catalyst.split_aggregate(plan)
+    terms = [*map(unnamed, grouping), *calls, *map(unnamed, results)]
+    if catalyst.foreign(terms) or catalyst.has_subqueries(plan):
+        return None
+    groups = tuple(catalyst.column(named.toAttribute()) for named in grouping)
+    made = tuple(catalyst.column(call.resultAttribute()) for call in calls)
+    named = [catalyst.alias(call, one.name, one) for call, one in zip(calls, made, strict=True)]
+    keys = tuple(map(unnamed, grouping))
+    child, by, nothing = reader.read(plan.child()), keys, None
+    if not groups:  # else there would be a row even of nothing, from every task
+        (key,), child = ranking.keyed(reader, [catalyst.literal(0)], child, apart=True)
+        by, nothing = (key.term,), catalyst.aggregate_of(plan, (), named)
+    partial = catalyst.aggregate_of(plan, by, [*grouping, *named])
+    text = f"sketches {', '.join(plain_sql(call) for call in calls)}"
+    if groups:
+        text += f" by {', '.join(group.name for group in groups)}"
+    shape = Merged((*groups, *made), partial, groups, keys, tuple(merging), nothing, child, text)
+    shown = tuple(catalyst.column(one.toAttribute()) for one in results)
+    kept = Project(shown, tuple(map(unnamed, results)), shape)
+    often = any(name_of(_function(call)) not in sketches.ONCE for call in calls)
+    return Sketches(kept.columns, kept, by_key, child, often)
 
 
 def _over_columns(

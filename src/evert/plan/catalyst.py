@@ -20,7 +20,7 @@ from evert.plan import as_of
 from evert.plan.expressions import CATALYST, Expressions, Package, name_of, unnamed
 from evert.plan.nesting import Nesting
 from evert.plan.tree import Column, Term
-from evert.schema.types import Atom
+from evert.schema.types import Atom, DataType
 from evert.trace.horizon import DAY
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ LEFT_OUT = frozenset(
 )
 """Rules of Spark's optimizer that views are planned without."""
 
+_PARTS = "evert.parts"
 ROWLESS = "a placeholder of a view has no rows"
 """What Spark says when a query is run on placeholders."""
 
@@ -250,6 +251,30 @@ class Catalyst(Expressions):
         weighted = [*columns, ("__w", self._literals.apply(1))]
         rows = self.project(frame, weighted).toArrow()
         return count, rows.cast(schema.append(pa.field("__w", pa.int64())))
+
+    def merging(
+        self, kinds: Sequence[DataType], keys: int, calls: Sequence[str]
+    ) -> tuple[Any, tuple[Column, ...], tuple[Column, ...]]:
+        """The operator that merges, by the first so many columns of these types, the others by calls of `{}`; what
+        it takes, and what it gives.
+
+        It takes one more INT and groups by it too: without a group there would be a row even of nothing.
+        """
+        names = [f"c{place}" for place in range(len(kinds))]
+        columns = [f"{name} {kind.ddl()}" for name, kind in zip(names, kinds, strict=True)]
+        made = [f"{call.format(name)} AS {name}" for call, name in zip(calls, names[keys:], strict=True)]
+        self.placeholder(_PARTS, ", ".join([*columns, "k INT"]))
+        try:
+            chosen, by = ", ".join([*names[:keys], *made]), ", ".join([*names[:keys], "k"])
+            text = f"SELECT {chosen} FROM `{_PARTS}` GROUP BY {by}"
+            operator = self.optimise(self.analysed(self.query(text)))
+        finally:
+            self.forget(_PARTS)
+        takes, gives = (
+            tuple(self.column(one) for one in self.items(one.output()))
+            for one in (operator.child(), operator)
+        )
+        return operator, takes, gives
 
     def over_nothing(self, plan: Any, schema: pa.Schema) -> pa.Table:
         """The row that an aggregate of all rows gives if there are none."""

@@ -34,7 +34,8 @@ def conjuncts(term: Term) -> Iterator[Term]:
         yield term
 
 
-def _mentions(term: Term, name: str) -> bool:
+def mentions(term: Any, name: str) -> bool:
+    """Whether an expression of this class is in a term or a plan."""
     return f"catalyst.expressions.{name}" in term.toJSON()
 
 
@@ -245,9 +246,13 @@ class Expressions:
         both = [self.sequence([*self.items(part), *columns]) for part in parts]
         return plan.copy(*both, plan.child(), plan.hint())
 
+    def aggregate_of(self, plan: Any, keys: Sequence[Term], named: Sequence[Any]) -> Any:
+        """An aggregate by these keys that gives other columns, over what another one aggregates."""
+        return plan.copy(self.sequence(keys), self.sequence(named), plan.child(), plan.hint())
+
     def foreign(self, terms: Sequence[Term]) -> bool:
         """Whether one of the terms calls a function in Python."""
-        return any(_mentions(term, "PythonUDF") for term in terms)
+        return any(mentions(term, "PythonUDF") for term in terms)
 
     def scalar_subqueries(self, terms: Sequence[Term]) -> list[Term]:
         """The scalar subqueries in these terms, each once."""
@@ -259,7 +264,7 @@ class Expressions:
 
     def _outermost(self, terms: Sequence[Term], name: str, taken: Callable[[Term], bool]) -> list[Term]:
         found: list[Term] = []
-        waiting = [term for term in terms if _mentions(term, name)]
+        waiting = [term for term in terms if mentions(term, name)]
         while waiting:
             term = waiting.pop(0)
             if name_of(term) != name or not taken(term):

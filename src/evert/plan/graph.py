@@ -106,6 +106,8 @@ class Node:
     how: How = "incremental"
     stays: bool = False
     """Its rows come from one node and are in the shards where it needs them already."""
+    reads: str | None = None
+    """The node whose state it reads, if that is not its own."""
     forgets: tuple[Forgets, ...] = ()
     """The rows of its state that it may drop, because no change can reach them any more."""
 
@@ -140,6 +142,8 @@ class Plan:
     fingerprint: str
     explain: tuple[ExplainLine, ...]
     frame: Callable[[SparkSession], DataFrame]
+    estimates: tuple[str, ...] = ()
+    """The columns that come from sketches."""
 
     @property
     def output(self) -> Node:

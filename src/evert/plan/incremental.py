@@ -11,7 +11,7 @@ from evert.delta.accumulate import Function
 from evert.delta.aggregate import Aggregate as AggregateKernel
 from evert.delta.passing import Coming, Leaving, Passing
 from evert.delta.session import Session
-from evert.plan import bykey, joins, sliding
+from evert.plan import bykey, joins, sketches, sliding
 from evert.plan.aggregates import describe, split
 from evert.plan.bounds import HORIZON, NOTHING, WATERMARK, Bounds, Place, union
 from evert.plan.catalyst import Catalyst
@@ -31,12 +31,14 @@ from evert.plan.tree import (
     Foreign,
     Generate,
     Join,
+    Merged,
     PerKey,
     Project,
     Read,
     Recompute,
     Sessions,
     Shape,
+    Sketches,
     Sliding,
     Term,
     Timed,
@@ -117,6 +119,10 @@ class Incremental:
             case Sessions():
                 grows = self.flow(shape.child).append_only
                 return self.flow(shape.kept if grows else shape.by_key)
+            case Sketches():
+                return self.flow(shape.kept if self._is_kept(shape) else shape.by_key)
+            case Merged():
+                return sketches.flow(self, shape)
             case Top():
                 return bykey.top(self, shape)
             case PerKey():
@@ -126,6 +132,12 @@ class Incremental:
             case Foreign():
                 return self._foreign(shape)
         raise Recompute(f"the operator {type(shape).__name__}")
+
+    def _is_kept(self, shape: Sketches) -> bool:
+        child = self.flow(shape.child)
+        return child.append_only and not (
+            shape.often and any(pipe.source in self.nodes.nodes for pipe in child.pipes)
+        )
 
     def relation(self, shape: Read) -> Relation:
         return self._relations[shape.leaf]

@@ -117,6 +117,10 @@ class Nodes:
             forgets=forgets,
         )
 
+    def reads(self, node: str, other: str) -> None:
+        """Let a node read the state that another one keeps, which is where its own rows go."""
+        self.nodes[node] = replace(self.nodes[node], reads=other)
+
     def _chain(self, pipe: Pipe, port: Port) -> tuple[Chain, str]:
         source, row = self._sources[pipe.source]
         texts: list[Any] = [source]

@@ -14,6 +14,7 @@ from evert.plan import now
 from evert.plan.bounds import HORIZON, WATERMARK
 from evert.plan.catalyst import Catalyst
 from evert.plan.closing import Closing, Emit
+from evert.plan.estimates import estimated
 from evert.plan.explain import Drawing
 from evert.plan.fingerprints import FORMAT, digest, plan_text
 from evert.plan.graph import Leaf, Node, Plan
@@ -100,7 +101,8 @@ class Planner:
         found = check(self.catalyst, analysed, self.relations.placeholders)
         reads = tuple(self.relations.by_id[self.relations.placeholders[one]].leaf for one in found)
         columns = self._columns(analysed)
-        view = _View(query, analysed, reads, columns, _places(key, columns), emit, closing)
+        estimates = estimated(self.catalyst, analysed)
+        view = _View(query, analysed, reads, columns, _places(key, columns), emit, closing, estimates)
         if emit == "close":
             self._check_final(view)
         if full:
@@ -217,6 +219,7 @@ class _View:
     key: tuple[int, ...] | None
     emit: Emit
     closing: Closing | None = None
+    estimates: tuple[str, ...] = ()
 
     def plan(
         self,
@@ -241,6 +244,7 @@ class _View:
             output.fingerprint,
             tuple(Drawing(headline, (drawing,), output.id).lines(notes)),
             lambda session: run(self.query, session),
+            self.estimates,
         )
 
 

@@ -156,6 +156,33 @@ class PerKey(Shape):
 
 
 @dataclass(frozen=True)
+class Merged(Shape):
+    """An aggregate that can be merged: `partial` is Spark's operator for some rows, `merging` calls that merge what
+    it gives. The columns are the keys, which the terms give, and the results. `nothing` is the aggregate that gives
+    a row even if there are none.
+    """
+
+    partial: Any
+    keys: tuple[Column, ...]
+    terms: tuple[Term, ...]
+    merging: tuple[str, ...]
+    nothing: Any
+    child: Shape
+    text: str
+
+
+@dataclass(frozen=True)
+class Sketches(Shape):
+    """An aggregate with sketches: `kept` if the child only grows, else key by key. If it matters how `often` a row
+    is there, the child must also come from the log."""
+
+    kept: Shape
+    by_key: Shape
+    child: Shape
+    often: bool
+
+
+@dataclass(frozen=True)
 class Sliding(Shape):
     """Window operators of Spark's own, the lowest first, of which a row's results depend on the rows near it.
 
