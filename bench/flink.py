@@ -29,6 +29,9 @@ JARS = (
 HEAP = "-Xmx3g"
 """With a gigabyte of managed memory beside it: as much as everybody has."""
 
+STATES = {"heap": "hashmap", "rocksdb": "rocksdb"}
+"""Where Flink's state can be, with Flink's word for it."""
+
 _COUNTED = """SELECT auction, count(*) AS num, window_start AS starttime, window_end AS endtime
     FROM TABLE(HOP(TABLE bid, DESCRIPTOR(`dateTime`), INTERVAL '2' SECOND, INTERVAL '10' SECOND))
     GROUP BY auction, window_start, window_end"""
@@ -52,6 +55,9 @@ _OWN = {
     "q11": """SELECT bidder, count(*) AS bid_count, window_start AS starttime, window_end AS endtime
         FROM TABLE(SESSION(TABLE bid PARTITION BY bidder, DESCRIPTOR(`dateTime`), INTERVAL '10' SECOND))
         GROUP BY bidder, window_start, window_end""",
+    "q12": """SELECT bidder, count(*) AS bid_count, window_start AS starttime, window_end AS endtime
+        FROM TABLE(TUMBLE(TABLE bid_now, DESCRIPTOR(seen), INTERVAL '10' SECOND))
+        GROUP BY bidder, window_start, window_end""",
     "q22": """SELECT auction, bidder, price, channel, SPLIT_INDEX(url, '/', 3) AS dir1,
         SPLIT_INDEX(url, '/', 4) AS dir2, SPLIT_INDEX(url, '/', 5) AS dir3 FROM bid""",
 }
@@ -68,7 +74,7 @@ def query(name: str) -> str | None:
         return _OWN[name]
     known = {**nexmark.QUERIES, clicks.QUERY.name: clicks.QUERY}
     text = known[name].sql.replace("LENGTH(", "CHAR_LENGTH(")
-    return re.sub(r"\b(dateTime|day|minute)\b", r"`\1`", text)
+    return re.sub(r"\b(dateTime|day|minute|search)\b", r"`\1`", text)
 
 
 def available() -> str | None:
@@ -107,7 +113,7 @@ def run(
     queries = {name: text for name in names if (text := query(name)) is not None}
     asked = {
         "folder": str(folder),
-        "state": state,
+        "state": STATES[state],
         "queries": queries,
         "runs": runs,
         "written": list(written),

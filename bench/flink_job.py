@@ -47,11 +47,12 @@ def session(folder: Path, state: str, checkpoints: str) -> TableEnvironment:
         tables.get_config().set(name, value)
     for name, columns in COLUMNS.items():
         tables.execute_sql(
-            f"CREATE TABLE {name} ({columns}, `dateTime` TIMESTAMP(3), extra STRING,"
+            f"CREATE TABLE `{name}` ({columns}, `dateTime` TIMESTAMP(3), extra STRING,"
             " WATERMARK FOR `dateTime` AS `dateTime` - INTERVAL '4' SECOND)"
             f" WITH ('connector'='filesystem', 'path'='file://{folder / name}', 'format'='parquet',"
             " 'parquet.utc-timezone'='true')"
         )
+    tables.execute_sql("CREATE TEMPORARY VIEW bid_now AS SELECT *, PROCTIME() AS seen FROM bid")
     return tables
 
 

@@ -4,7 +4,7 @@ The events lie in the log before the clock starts, all of them in segments; the 
 system runs a query once before its runs are counted. Evert commits each epoch durably and ends in its view, which
 is compared with what Spark SQL makes of the whole log. Flink's changes are thrown away, those of stateless queries
 are written as Parquet. Peers: `batch`, plain Spark that computes the whole at once and keeps nothing; `spark`,
-Structured Streaming; `flink`, with its state on the heap and in RocksDB. The query `clicks` is not of Nexmark: a
+Structured Streaming; `heap` and `rocksdb`, Flink with its state there, `flink` both. The query `clicks` is not of Nexmark: a
 join of two streams within an hour (`bench/clicks.py`), over as many events.
 """
 
@@ -30,7 +30,7 @@ from evert.log.segments import segments
 from evert.log.topic import LATE
 from evert.testing import nexmark
 
-STATEFUL = [*(f"q{n}" for n in (4, 5, 6, 7, 8, 9, 11, 15, 16, 17, 18, 19, 20)), clicks.QUERY.name]
+STATEFUL = [*(f"q{n}" for n in (4, 5, 6, 7, 8, 9, 11, 12, 15, 16, 17, 18, 19, 20)), clicks.QUERY.name]
 STATELESS = [f"q{n}" for n in (0, 1, 2, 10, 14, 21, 22)]
 CHUNK = 500_000
 UNIT = "thousand events/s"
@@ -57,9 +57,10 @@ def main() -> None:
                 ]
                 for system in systems if number % 2 else systems[::-1]:
                     system()
-        if "flink" in chosen.peers:
+        states = [state for state in flink.STATES if {state, "flink"} & set(chosen.peers)]
+        if states:
             session().stop()
-            flink_lines(bench, files, chosen.queries)
+            flink_lines(bench, files, chosen.queries, states)
         for size in chosen.epoch:
             bench.compare(f"evert, {size:,} an epoch")
 
@@ -169,11 +170,12 @@ def batch(db: evert.Database, query: nexmark.Query) -> float:
     return time.perf_counter() - begun
 
 
-def flink_lines(bench: Bench, files: Path, names: Sequence[str]) -> None:
+def flink_lines(bench: Bench, files: Path, names: Sequence[str], states: Sequence[str]) -> None:
     if (why := flink.available()) is not None:
         bench.figures.skip("all", "flink", why)
         return
-    for system, state in (("flink, heap", "hashmap"), ("flink, rocksdb", "rocksdb")):
+    for state in states:
+        system = f"flink, {state}"
         for name, times in flink.run(files, names, state=state, runs=bench.runs, written=STATELESS):
             if isinstance(times, str):
                 bench.figures.skip(name, system, times.strip().splitlines()[-1])

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from evert.access import Tokens
 from evert.catalog import SqliteCatalog
 from evert.catalog import Transaction as Changes
 from evert.clock import Clock, SystemClock
@@ -17,6 +18,7 @@ from evert.config import Config
 from evert.consumer import Consumer
 from evert.duration import Duration
 from evert.errors import BadOption, Expired, TimedOut
+from evert.hooks import Hooks
 from evert.log import groups, lag
 from evert.log.clocks import DeviceClock, clocks
 from evert.log.embedded import EmbeddedLog
@@ -70,6 +72,8 @@ class Database:
         self.reader = Reader(self.catalog, path, bits=config.hash_bits)
         self._known: dict[str, Topic] = {}
         self._running: Runner | None = None
+        self.tokens = Tokens(self.catalog)
+        self.hooks = Hooks(self)
 
     def stream(
         self,
@@ -307,6 +311,7 @@ class Database:
         interval: Duration | None = None,
         refresh: RefreshPolicy = "auto",
         emit: Emit = "changes",
+        comment: str | None = None,
         replace: bool = False,
         hold: bool = False,
     ) -> Any:
@@ -318,7 +323,8 @@ class Database:
         with `hold` when `switch` says so.
         `refresh="strict"` refuses a view that would read its input again for a change; `"full"` recomputes it.
         `emit="close"` shows what is final: windows once the watermark has closed them, joins within an interval and
-        frames once nothing can change them; what comes too late is in the view `<name>.late`.
+        frames once nothing can change them; what comes too late is in the view `<name>.late`. `comment` is for
+        readers.
         """
         options = {
             "key": key,
@@ -327,6 +333,7 @@ class Database:
             "interval": interval,
             "refresh": refresh,
             "emit": emit,
+            "comment": comment,
             "replace": replace,
             "hold": hold,
         }
@@ -396,15 +403,18 @@ class Database:
         max_seconds: float = 30,
         max_rows: int = 100_000,
         dialect: str = "spark",
+        visible: Callable[[str], bool] | None = None,
     ) -> Asked:
         """Any SELECT over topics and views, at one position and without a JVM; `at` asks for the past.
 
         The SQL is Spark's. What has no tested equal in the embedded engine is refused, or computed by Spark if this
-        process runs one. A query that takes longer, or gives more rows, than allowed is an error.
+        process runs one. A query that takes longer, or gives more rows, than allowed is an error. With `visible`,
+        topics and views whose names it denies are as if they were not there.
         """
         from evert.ask.engine import ask
 
-        return ask(self, sql, at=at, max_seconds=max_seconds, max_rows=max_rows, dialect=dialect)
+        limits = {"max_seconds": max_seconds, "max_rows": max_rows}
+        return ask(self, sql, at=at, **limits, dialect=dialect, visible=visible)
 
     def status(self) -> list[ViewStatus]:
         """How the views are: state, position, how far behind, how large."""

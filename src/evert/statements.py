@@ -93,6 +93,7 @@ def _create_view(statement: CreateView, db: Database) -> Result:
         "group": statement.group,
         "replace": statement.replace,
         "hold": statement.hold,
+        "comment": statement.comment,
     }
     if statement.refresh is not None:
         options["refresh"] = statement.refresh

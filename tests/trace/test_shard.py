@@ -80,7 +80,10 @@ def content(state):
     rows = state.trace("rows", BAG).rows()
     if not rows.num_rows:
         return {}
-    return {(row["c0"], row["c1"]): row["__w"] for row in rows.to_pylist()}
+    found: Counter[tuple[str | None, int]] = Counter()
+    for row in rows.to_pylist():
+        found[row["c0"], row["c1"]] += row["__w"]
+    return dict(found)
 
 
 row = st.tuples(st.sampled_from([None, "a", "b", "c" * 12]), st.integers(0, 3), st.sampled_from([1, -1, 2]))

@@ -17,7 +17,7 @@ from evert.ask import duck
 from evert.ask.answer import Answer
 from evert.ask.duck import Deadline
 from evert.ask.reading import read
-from evert.ask.relations import Catalogued, Moved, look
+from evert.ask.relations import Catalogued, Moved, Visible, look
 from evert.ask.sources import source
 from evert.errors import BadOption, BadQuery, NotTranslated
 
@@ -31,7 +31,14 @@ _ATTEMPTS = 5
 
 
 def ask(
-    db: Database, sql: str, *, at: int | None, max_seconds: float, max_rows: int, dialect: str = DIALECT
+    db: Database,
+    sql: str,
+    *,
+    at: int | None,
+    max_seconds: float,
+    max_rows: int,
+    dialect: str = DIALECT,
+    visible: Visible | None = None,
 ) -> Answer:
     """See `Database.ask`."""
     _check(sql, max_seconds, max_rows, dialect)
@@ -40,7 +47,7 @@ def ask(
     tree = read(sql)
     for attempt in range(_ATTEMPTS):
         try:
-            return _asked(db, sql, tree, at, deadline, max_rows)
+            return _asked(db, sql, tree, at, deadline, max_rows, visible)
         except Moved:
             if attempt == _ATTEMPTS - 1:
                 raise BadQuery("what the query reads is altered all the time", hint="ask again") from None
@@ -64,12 +71,18 @@ def _check(sql: object, max_seconds: float, max_rows: int, dialect: str) -> None
 
 
 def _asked(
-    db: Database, sql: str, tree: exp.Expression, at: int | None, deadline: Deadline, max_rows: int
+    db: Database,
+    sql: str,
+    tree: exp.Expression,
+    at: int | None,
+    deadline: Deadline,
+    max_rows: int,
+    visible: Visible | None,
 ) -> Answer:
     from evert.ask.shapes import Around
     from evert.ask.translate import Translation
 
-    catalogued = Catalogued(db)
+    catalogued = Catalogued(db, visible)
     try:
         query = Translation(catalogued).query(tree, Around())
         seen = look(db, catalogued.found, at)
@@ -93,7 +106,7 @@ def _asked(
             raise
         from evert.epoch import asking
 
-        answer = asking.answer(db, sql, tree, at, deadline, max_rows)
+        answer = asking.answer(db, sql, tree, at, deadline, max_rows, visible)
         if answer is None:
             raise
         return answer

@@ -27,6 +27,10 @@ SYSTEM: dict[str, DataType] = {POSITION: BIGINT, PARTITION: INT, OFFSET: BIGINT,
 """The columns that a stream has beside its own."""
 
 
+Visible = Callable[[str], bool]
+"""Whether who asks may see the relation of a name; the others are as if they were not there."""
+
+
 class Moved(Exception):
     """What the query was translated for has been altered or replaced meanwhile."""
 
@@ -55,10 +59,11 @@ class Found:
 class Catalogued:
     """The topics and views as they are defined in one commit, and those that a query has named."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, visible: Visible | None = None) -> None:
         with db.catalog.read() as tx:
             known: list[Topic | Definition] = list(db.log.registry.all(tx).values())
             known += [view for view in definitions.all(tx) if view.current]
+            known = known if visible is None else [one for one in known if visible(one.name)]
             self._unready = {view.id: views.not_ready(tx, view) for view in _unplanned(known)}
         self._known = {folded(one.name): one for one in known}
         self._named: dict[str, Found] = {}

@@ -54,6 +54,14 @@ class Catalog(Protocol):
         """A number that grows with every commit of any process."""
         ...
 
+    def seen(self) -> int:
+        """The version that some process has seen through, without looking at the disk.
+
+        It is never ahead, and moves before the write that moves it returns. Only where a process died between the
+        two does it lag, until the next commit.
+        """
+        ...
+
     def wait(self, version: int, timeout: float) -> bool:
         """Block until `version()` has passed the given one, or until the time is over; which of the two."""
         ...

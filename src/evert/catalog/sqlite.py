@@ -241,6 +241,10 @@ class SqliteCatalog:
         assert row is not None
         return int(row[0])
 
+    def seen(self) -> int:
+        self._check_open()
+        return self._bell.read()
+
     def wait(self, version: int, timeout: float) -> bool:
         deadline = time.monotonic() + timeout
         recheck = 0.0

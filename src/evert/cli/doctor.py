@@ -10,7 +10,7 @@ import click
 
 from evert.cli.base import Command, session
 from evert.cli.failure import OTHER
-from evert.cli.values import dumps
+from evert.values import dumps
 from evert.doctor import Check, examine_database, examine_machine
 from evert.errors import Corrupt, NotADatabase
 

@@ -32,6 +32,9 @@ COMMANDS = {
     "queue": "queue",
     "compact": "upkeep",
     "maintain": "upkeep",
+    "serve": "serve",
+    "tokens": "serve",
+    "hooks": "serve",
     "doctor": "doctor",
     "completion": "completion",
 }

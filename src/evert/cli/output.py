@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from evert.cli.base import session
-from evert.cli.values import cell, dumps
+from evert.values import cell, dumps
 
 _NARROWEST = 8
 _GAP = "  "

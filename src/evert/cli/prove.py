@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from evert.cli.base import Command, complete_views, session, spark_starts
 from evert.cli.output import Sheet
-from evert.cli.values import dumps, rows_of
+from evert.values import dumps, rows_of
 from evert.cli.views import find_view
 from evert.errors import Disproved
 

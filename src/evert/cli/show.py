@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from evert.cli.base import session
 from evert.cli.output import Sheet
-from evert.cli.values import dumps, rows_of
+from evert.values import dumps, rows_of
 from evert.log.topic import DELETED, INGESTED_AT, OFFSET, PARTITION, POSITION, Topic
 
 _SYSTEM = (POSITION, PARTITION, OFFSET, INGESTED_AT, DELETED)

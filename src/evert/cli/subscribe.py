@@ -12,7 +12,7 @@ import pyarrow as pa
 from evert.cli.base import Command, session
 from evert.cli.output import Sheet
 from evert.cli.show import check_reader
-from evert.cli.values import dumps, rows_of
+from evert.values import dumps, rows_of
 from evert.cli.views import find_view, hints_for_commands, view_argument
 from evert.views import View
 from evert.views.feed import WEIGHT, Change

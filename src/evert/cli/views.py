@@ -13,7 +13,7 @@ import pyarrow as pa
 from evert.cli.base import Command, Group, complete_views, confirmed, session
 from evert.cli.output import Sheet, answer, listing
 from evert.cli.status import called, note
-from evert.cli.values import dumps, rows_of
+from evert.values import dumps, rows_of
 from evert.database import Database
 from evert.errors import BadOption, NoReplacement, NotReady, Stopped
 from evert.log.names import folded

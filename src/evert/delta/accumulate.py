@@ -3,11 +3,12 @@
 | column | holds | for |
 | --- | --- | --- |
 | `weight` | the sum of the weights: the group's rows | every aggregate, count(*) |
-| `count<n>` | the sum of the weights where argument n is not NULL | count, sum |
+| `count<n>` | the sum of the weights where argument n is not NULL | count, sum, some |
 | `sum<n>` | the exact sum of argument n times weight, see `wide.py` | sum |
 | `min<n>`, `max<n>` | the least or greatest value so far | min, max over input that only grows |
 
-Functions of the same argument share their columns.
+Functions of the same argument share their columns. Where rows only come and it only matters whether there are some,
+a sum of weights is one as soon as it is not zero: so a group that is known does not change any more.
 """
 
 from __future__ import annotations
@@ -30,13 +31,16 @@ _NONE = np.int64(0x7FFFFFFFFFFFFFFF)
 
 @dataclass(frozen=True)
 class Function:
-    """One aggregate function: `count`, `sum`, `min` or `max` of a column; count of None counts rows."""
+    """One aggregate function: `count`, `sum`, `min` or `max` of a column; count of None counts rows.
+
+    `some` says whether a column has a value that is not NULL.
+    """
 
     kind: str
     argument: int | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in ("count", "sum", "min", "max") or (
+        if self.kind not in ("count", "sum", "min", "max", "some") or (
             self.argument is None and self.kind != "count"
         ):
             raise ValueError(f"there is no aggregate function {self.kind}({self.argument})")
@@ -44,10 +48,14 @@ class Function:
 
 @dataclass(frozen=True)
 class Accumulators:
-    """The accumulators of these functions over columns of these types."""
+    """The accumulators of these functions over columns of these types.
+
+    With `once` it only matters whether there are rows, and none is ever taken out.
+    """
 
     types: tuple[pa.DataType, ...]
     functions: tuple[Function, ...]
+    once: bool = False
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -57,7 +65,7 @@ class Accumulators:
             at = function.argument
             if at is None:
                 continue
-            if function.kind in ("count", "sum"):
+            if function.kind in ("count", "sum", "some"):
                 found[f"count{at}"] = pa.int64()
             if function.kind == "sum":
                 found[f"sum{at}"] = wide.DIGITS
@@ -72,8 +80,8 @@ class Accumulators:
 
     @property
     def grows_only(self) -> bool:
-        """Whether a function cannot take a row back."""
-        return any(function.kind in ("min", "max") for function in self.functions)
+        """Whether a row cannot be taken back."""
+        return self.once or any(function.kind in ("min", "max") for function in self.functions)
 
     def partial(self, arguments: Sequence[pa.Array], weight: np.ndarray, starts: np.ndarray) -> pa.Table:
         """The accumulators of groups of rows; a group goes from its start to the next start."""
@@ -82,10 +90,10 @@ class Accumulators:
         for name in self.schema.names:
             kind, at = _split(name)
             if kind == "weight":
-                found.append(_sums(weight, starts))
+                found.append(self._sums(weight, starts))
             elif kind == "count":
                 present = valid(arguments[at])
-                found.append(_sums(weight if present is None else weight * present, starts))
+                found.append(self._sums(weight if present is None else weight * present, starts))
             elif kind == "sum":
                 found.append(wide.total(arguments[at], weight, starts))
             else:
@@ -99,7 +107,7 @@ class Accumulators:
             kind, _ = _split(name)
             if kind in ("weight", "count"):
                 _check_range(array.to_numpy())
-                found.append(_sums(array.to_numpy(), starts))
+                found.append(self._sums(array.to_numpy(), starts))
             elif kind == "sum":
                 found.append(wide.merged(array, starts))
             else:
@@ -142,13 +150,28 @@ class Accumulators:
             if function.kind == "sum":
                 absent = columns[f"count{at}"].to_numpy() == 0
                 found.append(wide.result(columns[f"sum{at}"], kind, absent))
+            elif function.kind == "some":
+                found.append(pa.array(columns[f"count{at}"].to_numpy() > 0))
             else:
                 found.append(columns["weight" if at is None else f"{function.kind}{at}"])
         return found
 
+    def differ(self, old: pa.Table, new: pa.Table) -> np.ndarray:
+        """Which accumulators are not what they were, where these count whether there are rows."""
+        found = np.zeros(old.num_rows, bool)
+        for before, after in zip(_arrays(old, self.schema), _arrays(new, self.schema), strict=True):
+            found |= before.to_numpy() != after.to_numpy()
+        return found
+
+    def _sums(self, numbers: np.ndarray, starts: np.ndarray) -> pa.Array:
+        sums = np.add.reduceat(numbers, starts) if len(starts) else np.zeros(0, np.int64)
+        return pa.array(np.minimum(sums, 1) if self.once else sums)
+
     def _result_type(self, function: Function) -> pa.DataType:
         if function.argument is None or function.kind == "count":
             return pa.int64()
+        if function.kind == "some":
+            return pa.bool_()
         kind = self.types[function.argument]
         return wide.sum_of(kind) if function.kind == "sum" else kind
 
@@ -160,10 +183,6 @@ def _split(name: str) -> tuple[str, int]:
 
 def _arrays(table: pa.Table, schema: pa.Schema) -> list[pa.Array]:
     return [whole(table.column(name)) for name in schema.names]
-
-
-def _sums(numbers: np.ndarray, starts: np.ndarray) -> pa.Array:
-    return pa.array(np.add.reduceat(numbers, starts) if len(starts) else np.zeros(0, np.int64))
 
 
 def _extreme(values: pa.Array, starts: np.ndarray, *, greatest: bool) -> pa.Array:

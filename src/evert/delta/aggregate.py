@@ -48,6 +48,9 @@ class Aggregate:
 
     Under min and max rows may only be deleted if the aggregate `retracts`. Then each of their arguments, in the
     order of their places, has a port and a state of its own: the group and that argument, see `Extremes`.
+
+    If its input only `grows` and no function asks how many rows there are, a group is written when it is new or a
+    function's result is, and not for every row.
     """
 
     input: pa.Schema
@@ -55,6 +58,7 @@ class Aggregate:
     functions: tuple[Function, ...]
     always: bool = False
     retracts: bool = False
+    grows: bool = False
 
     def __post_init__(self) -> None:
         if self.always and self.keys:
@@ -76,7 +80,12 @@ class Aggregate:
         kept = self.functions
         if self.retracts:
             kept = tuple(function for function in kept if function.kind not in ("min", "max"))
-        return Accumulators(tuple(self.input.types), kept)
+        return Accumulators(tuple(self.input.types), kept, self.once)
+
+    @property
+    def once(self) -> bool:
+        """Whether it only matters of a group whether it has rows."""
+        return self.grows and not self.always and all(function.kind == "some" for function in self.functions)
 
     @cached_property
     def extremes(self) -> tuple[Extremes, ...]:
@@ -99,7 +108,7 @@ class Aggregate:
             rows = take_rows(rows, np.flatnonzero(weights))
             weights = weights_of(rows)
         if self.accumulators.grows_only and (weights < 0).any():
-            raise DataError("a row was deleted under min or max, which keep only what growing input needs")
+            raise DataError("a row was deleted from what keeps only what growing input needs")
         columns = arrays_of(rows, self.inputs[0].names)
         columns[: self.keys] = [normalised(column) for column in columns[: self.keys]]
         keys = columns[: self.keys]
@@ -134,6 +143,8 @@ class Aggregate:
         emitted = self._difference(keys, (old, had, before), (new, has, after))
         kept = self._cell(hashes, keys, new).append_column(GONE, pa.array(~after))
         changed = (found | after) & ~self.accumulators.idle(delta)
+        if self.once:
+            changed = self.accumulators.differ(old, new)
         state.write("groups", self.layout, take_rows(kept, np.flatnonzero(changed)))
         yield from pieces(emitted)
 

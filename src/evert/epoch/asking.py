@@ -12,7 +12,7 @@ import pyarrow as pa
 from evert.ask import Answer
 from evert.ask.duck import Deadline, too_many
 from evert.ask.names import named
-from evert.ask.relations import SYSTEM, Catalogued, Found, look
+from evert.ask.relations import SYSTEM, Catalogued, Found, Visible, look
 from evert.epoch import spark as on_spark
 from evert.errors import BadQuery
 from evert.plan.catalyst import Catalyst
@@ -35,13 +35,19 @@ _AGAIN = 0.2
 
 
 def answer(
-    db: Database, sql: str, tree: exp.Expression, at: int | None, deadline: Deadline, max_rows: int
+    db: Database,
+    sql: str,
+    tree: exp.Expression,
+    at: int | None,
+    deadline: Deadline,
+    max_rows: int,
+    visible: Visible | None = None,
 ) -> Answer | None:
     """The answer of a Spark session that runs in this process; None if none does."""
     running = Catalyst.running()
     if running is None:
         return None
-    catalogued = Catalogued(db)
+    catalogued = Catalogued(db, visible)
     for name in named(tree):
         if catalogued.has(name):
             catalogued.find(name)

@@ -36,6 +36,7 @@ class Wanted:
     interval: Duration | None = None
     refresh: RefreshPolicy = "auto"
     emit: Emit = "changes"
+    comment: str | None = None
     replace: bool = False
     hold: bool = False
 
@@ -65,7 +66,7 @@ def define(db: Database, planning: Planning, wanted: Wanted) -> Definition:
 
 def _with_stragglers(db: Database, planning: Planning, wanted: Wanted) -> Definition:
     """A view of closed windows, and the view of what comes too late for them: both or none."""
-    late = replace(wanted, name=wanted.name + LATE, emit="late", key=None)
+    late = replace(wanted, name=wanted.name + LATE, emit="late", key=None, comment=None)
     with db.catalog.read() as tx:
         new = definitions.lookup(tx, late.name) is None
     _define(db, planning, lambda tx: _create(tx, late))
@@ -236,6 +237,7 @@ def _create(tx: Transaction, wanted: Wanted) -> Definition:
         interval=wanted.interval,
         refresh=wanted.refresh,
         emit=wanted.emit,
+        comment=wanted.comment,
         replace=wanted.replace,
         hold=wanted.hold,
     )

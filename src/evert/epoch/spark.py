@@ -47,6 +47,13 @@ _SETTINGS = {
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.cleaner.periodicGC.interval": "5min",
     "spark.ui.enabled": "false",
+    # Arrow's own allocator asks for huge pages, which a kernel may have to make room for first. And what a worker
+    # has used once, it will need again: to give it back and take it anew costs more than the work it is for.
+    "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
+    "spark.executorEnv.NUMPY_MADVISE_HUGEPAGE": "0",
+    "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(1 << 30),
+    "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(1 << 30),
+    "spark.executorEnv.MALLOC_TOP_PAD_": str(64 << 20),
     "spark.ui.showConsoleProgress": "false",
 }
 

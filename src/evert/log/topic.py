@@ -71,6 +71,7 @@ class Options:
     sent: str | None = None
     received: str | None = None
     min_delay: int = 100_000
+    comment: str | None = None
 
     @classmethod
     def make(cls, kind: Kind, given: Mapping[str, Any], base: Options | None = None) -> Options:
@@ -106,6 +107,8 @@ class Options:
             raise BadOption(f"views is keep or forget, not {self.views!r}")
         if self.late not in ("correct", "drop"):
             raise BadOption(f"late is correct or drop, not {self.late!r}")
+        if self.comment is not None and not isinstance(self.comment, str):
+            raise BadOption(f"a comment is a text, not {self.comment!r}")
         self._check_clocks()
         needy = _STREAMS_ONLY - _CLOCKS - ({"source"} if self.clocks else set())
         for name in sorted(needy):

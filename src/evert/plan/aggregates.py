@@ -37,6 +37,9 @@ class Split:
         if call.kind == "count":
             self.finished.append(self._ask("count", argument, Atom("BIGINT")))
             return
+        if call.kind == "some":
+            self.finished.append(self._ask("some", argument, Atom("BOOLEAN")))
+            return
         if call.kind in ("min", "max"):
             check_ordered(kind_of(argument), call.kind)
             self.finished.append(self._ask(call.kind, argument, kind_of(argument)))

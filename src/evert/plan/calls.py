@@ -24,6 +24,7 @@ from evert.plan.tree import (
     Term,
 )
 from evert.plan.types import is_ordered, kind_of
+from evert.schema.types import Atom
 
 if TYPE_CHECKING:
     from evert.plan.catalyst import Catalyst
@@ -134,9 +135,7 @@ def _call(reader: Reader, call: Any) -> Call:
     kind = _KEPT[name_of(function)]
     where = call.filter().get() if call.filter().isDefined() else None
     arguments = catalyst.items(function.children())
-    distinct: Sequence[Term] = ()
-    if call.isDistinct() and kind not in ("min", "max"):
-        distinct = arguments if where is None else [catalyst.when(where, one) for one in arguments]
+    distinct = arguments if call.isDistinct() and kind not in ("min", "max") else ()
     return Call(
         kind,
         _argument(reader, kind, arguments),
@@ -185,21 +184,50 @@ def _part(reader: Reader, shape: Aggregate, terms: tuple[Term, ...], calls: list
     """The groups of the shape with these calls, over the distinct values of the terms."""
     child, keys = shape.child, shape.keys
     if terms:
-        groups = _fresh(reader, keys)
-        values = _fresh(reader, terms)
-        columns = (*groups, *values)
-        kept = tuple(column.term for column in columns)
-        child = Aggregate(columns, columns, (*keys, *terms), (), kept, child)
-        keys = tuple(group.term for group in groups)
-        arguments = [value.term for value in values]
-        calls = [
-            replace(call, argument=_argument(reader, call.kind, arguments), filter=None, distinct=())
-            for call in calls
-        ]
+        child, keys, calls = _values(reader, shape, terms, calls)
     groups = _fresh(reader, keys)
     columns = (*groups, *(call.result for call in calls))
     results = tuple(column.term for column in columns)
     return Aggregate(columns, groups, keys, tuple(calls), results, child)
+
+
+def _values(
+    reader: Reader, shape: Aggregate, terms: tuple[Term, ...], calls: list[Call]
+) -> tuple[Aggregate, tuple[Term, ...], list[Call]]:
+    """The distinct values of the terms in each group; its keys, and the calls over it.
+
+    One filter of all calls makes the others' values NULL, which do not count. Where there are several, each
+    value is kept once, with a mark for each filter: whether it held for some row.
+    """
+    catalyst = reader.catalyst
+    filters: list[Term] = []
+    for call in calls:
+        if call.filter is not None and not any(_equal(call.filter, other) for other in filters):
+            filters.append(call.filter)
+    if len(filters) == 1 and all(call.filter is not None for call in calls):
+        terms = tuple(catalyst.when(filters[0], term) for term in terms)
+        filters, calls = [], [replace(call, filter=None) for call in calls]
+    groups, values = _fresh(reader, shape.keys), _fresh(reader, terms)
+    marks = [catalyst.fresh_column("some", Atom("BOOLEAN")) for _ in filters]
+    held = tuple(
+        Call("some", None, where, None, mark, f"some({plain_sql(where)})")
+        for where, mark in zip(filters, marks, strict=True)
+    )
+    columns = (*groups, *values, *marks)
+    kept = tuple(column.term for column in columns)
+    child = Aggregate(columns, (*groups, *values), (*shape.keys, *terms), held, kept, shape.child)
+    arguments = [value.term for value in values]
+
+    def over(call: Call) -> Call:
+        where = call.filter
+        mark = (
+            None
+            if where is None
+            else next(mark.term for mark, other in zip(marks, filters, strict=True) if _equal(where, other))
+        )
+        return replace(call, argument=_argument(reader, call.kind, arguments), filter=mark, distinct=())
+
+    return child, tuple(group.term for group in groups), [over(call) for call in calls]
 
 
 def _fresh(reader: Reader, terms: Sequence[Term]) -> tuple[Column, ...]:

@@ -277,13 +277,15 @@ class Incremental:
         always = not shape.keys
         functions = tuple(parts.functions)
         kinds = arrow_schema(port.kinds)
-        kind, operator = self._kernel(shape, kinds, functions, retracts)
+        kind, operator = self._kernel(shape, kinds, functions, retracts, child.append_only)
         ports = [port]
         if retracts:
             ports += [Port(child.pipes, (*shape.keys, port.terms[place])) for place in extremes]
         spec = [len(shape.keys), [[one.kind, one.argument] for one in functions], always, retracts]
         if shape.merges:
             spec.append("in order")
+        elif isinstance(operator, AggregateKernel) and operator.once:
+            spec.append("once")
         append_only = child.append_only and not functions and not always and not shape.merges
         detail = describe(shape)
         bounds = child.bounds.projected(self.catalyst, shape.groups, shape.keys)
@@ -307,11 +309,13 @@ class Incremental:
 
     @staticmethod
     def _kernel(
-        shape: Aggregate, kinds: pa.Schema, functions: tuple[Function, ...], retracts: bool
+        shape: Aggregate, kinds: pa.Schema, functions: tuple[Function, ...], retracts: bool, grows: bool
     ) -> tuple[str, AggregateKernel | Session]:
         if shape.merges:
             return "sessions", Session(kinds, len(shape.keys) - 1, functions)
-        return "aggregate", AggregateKernel(kinds, len(shape.keys), functions, not shape.keys, retracts)
+        return "aggregate", AggregateKernel(
+            kinds, len(shape.keys), functions, not shape.keys, retracts, grows
+        )
 
     def _check_results(self, output: pa.Schema, port: Port, raw: list[Column]) -> None:
         """The kernel and the chain above it must agree on the types of the raw results."""

@@ -68,6 +68,7 @@ class CreateView(Statement):
     history: str | None = None
     refresh: str | None = None
     emit: str | None = None
+    comment: str | None = None
     replace: bool = False
     hold: bool = False
     if_not_exists: bool = False
@@ -200,6 +201,8 @@ def _create_topic(words: Parser, line: int, kind: Literal["stream", "table"]) ->
     if kind == "stream" and words.take("KEY"):
         key = words.names("a column of the key")
     said = _time(words, kind)
+    if words.take("COMMENT"):
+        said["comment"] = words.quoted(f"what the {kind} is, as in 'what visitors do'")
     at = words.peek()
     options = words.options() if words.take("WITH") else {}
     for twice in sorted(options.keys() & said.keys()):
@@ -242,6 +245,7 @@ def _create_view(words: Parser, line: int, replace: bool) -> CreateView:
     history: str | None = None
     refresh: str | None = None
     emit: str | None = None
+    comment: str | None = None
     hold = False
     while not words.take("AS"):
         if key is None and words.take("KEY"):
@@ -263,6 +267,8 @@ def _create_view(words: Parser, line: int, replace: bool) -> CreateView:
             hold = words.take("HOLD")
         elif emit is None and words.take("EMIT"):
             emit = _emit(words)
+        elif comment is None and words.take("COMMENT"):
+            comment = words.quoted("what the view is, as in 'revenue by the minute'")
         else:
             missing = {
                 "KEY": key,
@@ -270,6 +276,7 @@ def _create_view(words: Parser, line: int, replace: bool) -> CreateView:
                 "HISTORY": history,
                 "REFRESH POLICY": refresh,
                 "EMIT": emit,
+                "COMMENT": comment,
             }
             choices = [word for word, given in missing.items() if given is None]
             choices += ["HOLD"] if replace and not hold else []
@@ -286,6 +293,7 @@ def _create_view(words: Parser, line: int, replace: bool) -> CreateView:
         history=history,
         refresh=refresh,
         emit=emit,
+        comment=comment,
         replace=replace,
         hold=hold,
         if_not_exists=if_not_exists,

@@ -210,7 +210,7 @@ class Foreign(Shape):
 
 @dataclass(frozen=True)
 class Call:
-    """One aggregate function: `kind` is count, sum, avg, min or max; `result` is what refers to it above.
+    """One aggregate function: `kind` is count, sum, avg, min, max or some; `result` is what refers to it above.
 
     Equal values of the terms in `distinct` count once, and those where the filter does not hold do
     not count.

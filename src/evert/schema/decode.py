@@ -53,8 +53,7 @@ def json_lines(
     `required` names columns that must not be NULL, as the key's, besides those that are NOT NULL.
     """
     decoder = _Decoder(schema, schema.json_plan, topic, required, rejected)
-    exact = any(_has_decimal(column.type) for column in schema.columns)
-    read = json.JSONDecoder(parse_float=PyDecimal if exact else None, parse_constant=refuse_constant).decode
+    read = json_reader(schema)
     waiting: list[_Line] = []
     for number, line in enumerate(lines, 1):
         try:
@@ -78,6 +77,12 @@ def json_lines(
             yield from decoder.tables(waiting)
             waiting = []
     yield from decoder.tables(waiting)
+
+
+def json_reader(schema: Schema) -> Callable[[str], Any]:
+    """How JSON is read for a schema: with all digits of its numbers, where it has a DECIMAL."""
+    exact = any(_has_decimal(column.type) for column in schema.columns)
+    return json.JSONDecoder(parse_float=PyDecimal if exact else None, parse_constant=refuse_constant).decode
 
 
 def csv(

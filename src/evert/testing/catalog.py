@@ -49,6 +49,9 @@ class MemoryCatalog:
         with self._lock:
             return int(self._connection.execute("SELECT version FROM state").fetchone()[0])
 
+    def seen(self) -> int:
+        return self.version()
+
     def wait(self, version: int, timeout: float) -> bool:
         with self._changed:
             return self._changed.wait_for(lambda: self.version() > version, timeout)

@@ -37,6 +37,29 @@ def consolidate(rows: pa.Table, key: Sequence[str] | None = None, *, bits: int =
     return summed([hashed], whole_rows=key is None, stable=False, bits=bits)
 
 
+def merged(tables: Sequence[pa.Table], key: Sequence[str], *, bits: int) -> pa.Table:
+    """The sum of tables that have `__h`, the hash of the columns `key`, and are sorted by it.
+
+    Equal rows are found where one of them might take back another. Elsewhere they stay apart where there are few:
+    to look for them costs a hash of all that is in the rows.
+    """
+    table = joined(tables)
+    if _is_summed(table):
+        return table
+    names = content_of(table)
+    whole_rows = set(names) <= set(key)
+    found = grouped(
+        hashes_of(table),
+        arrays_of(table, names),
+        exact=True,
+        whole_rows=whole_rows,
+        stable=True,
+        bits=bits,
+        needed=weights_of(table) < 0,
+    )
+    return _added_up(table, *found)
+
+
 def summed(tables: Sequence[pa.Table], *, whole_rows: bool, stable: bool, bits: int) -> pa.Table:
     """The sum of tables that have `__h`: equal rows as one, zeros dropped, sorted by `__h`.
 

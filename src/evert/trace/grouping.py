@@ -11,14 +11,30 @@ from evert.trace.arrays import take
 from evert.trace.keys import hash_rows, same_rows
 
 
+SAMPLE = 2048
+"""How many rows are looked at, in each of a few places, to tell whether it pays to look for equal ones."""
+_PLACES = 4
+_FEW = 16
+
+
 def grouped(
-    hashes: np.ndarray, columns: Sequence[pa.Array], *, exact: bool, whole_rows: bool, stable: bool, bits: int
+    hashes: np.ndarray,
+    columns: Sequence[pa.Array],
+    *,
+    exact: bool,
+    whole_rows: bool,
+    stable: bool,
+    bits: int,
+    needed: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """An order of the rows in which equal rows are neighbours, sorted by hash, and where each group starts.
 
     Equal means the same hash and `same_rows` over the columns. `whole_rows` says that the hash covers all
     of the columns; where it does not, rows that share a hash are sorted by a hash of all columns. `stable`
     keeps equal rows in the order in which they came.
+
+    With `needed`, a mark for each row, equal rows must be found among those that share a hash with a marked one. The
+    others stay apart if a sample of them says that few are equal.
     """
     order = np.argsort(hashes, kind="stable" if stable else None)
     ordered = hashes[order]
@@ -29,11 +45,62 @@ def grouped(
     alone = starts.copy()
     alone[:-1] &= starts[1:]
     places = np.flatnonzero(~alone)
+    if needed is not None and not whole_rows:
+        places = _worth(order, starts, places, needed, columns, exact, bits)
+        if not len(places):
+            return order, np.flatnonzero(starts)
     rows, segment = order[places], np.cumsum(starts[places]) - 1
     if not whole_rows:
         rows, segment = _by_content(rows, segment, columns, len(order), stable, bits)
     order[places], starts[places] = _separated(rows, segment, columns, exact)
     return order, np.flatnonzero(starts)
+
+
+def _worth(
+    order: np.ndarray,
+    starts: np.ndarray,
+    places: np.ndarray,
+    needed: np.ndarray,
+    columns: Sequence[pa.Array],
+    exact: bool,
+    bits: int,
+) -> np.ndarray:
+    """Which of the places that share a hash are looked at; the others begin a group each."""
+    group = np.cumsum(starts) - 1
+    must = np.zeros(int(group[-1]) + 1, np.bool_)
+    must[group[needed[order]]] = True
+    if not must.all() and _many_equal(order, starts, places, columns, exact, bits):
+        return places
+    inside = must[group[places]]
+    starts[places[~inside]] = True
+    return places[inside]
+
+
+def _many_equal(
+    order: np.ndarray,
+    starts: np.ndarray,
+    places: np.ndarray,
+    columns: Sequence[pa.Array],
+    exact: bool,
+    bits: int,
+) -> bool:
+    """Whether more than a few of the rows that share a hash are equal, as far as a sample tells."""
+    found = same = 0
+    for number in range(_PLACES):
+        middle = len(places) * (2 * number + 1) // (2 * _PLACES)
+        part = places[middle : middle + SAMPLE]
+        rows = order[part]
+        inner, begins = grouped(
+            np.cumsum(starts[part]).astype(np.uint64),
+            [take(column, rows) for column in columns],
+            exact=exact,
+            whole_rows=False,
+            stable=False,
+            bits=bits,
+        )
+        found += len(inner)
+        same += len(inner) - len(begins)
+    return _FEW * same > found
 
 
 def _by_content(

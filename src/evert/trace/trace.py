@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from evert.trace.arrays import arrays_of, one_chunk, take, take_rows
-from evert.trace.consolidate import GONE, HASH, hashes_of, joined, sorted_by_hash, summed, summed_in_order
+from evert.trace.consolidate import GONE, HASH, hashes_of, joined, merged, sorted_by_hash, summed_in_order
 from evert.trace.grouping import grouped
 from evert.trace.keys import same_rows
 from evert.trace.meeting import meeting
@@ -125,7 +125,7 @@ class Trace:
 def merge(layout: Layout, tables: Sequence[pa.Table], *, bottom: bool, bits: int = 64) -> pa.Table:
     """What the tables, the newest first, say together, as one table sorted by `__h` and the layout's order.
 
-    bag:    equal rows are summed, and rows that sum to 0 are dropped.
+    bag:    equal rows are summed where one takes back another, or many are equal; rows that sum to 0 are dropped.
     latest: the newest row of each key stays; if this is the bottom of the trace, removals are dropped too.
     Each table is sorted by `__h`, or sorting takes longer. `bits` narrows the hash of whole rows in tests.
     """
@@ -183,7 +183,7 @@ def _merged(layout: Layout, tables: Sequence[pa.Table], bottom: bool, bits: int)
     if layout.order is not None:
         return summed_in_order(tables, layout.order)
     if not layout.latest:
-        return summed(tables, whole_rows=False, stable=True, bits=bits)
+        return merged(tables, layout.key, bits=bits)
     table = joined(tables)
     columns = arrays_of(table, layout.key)
     order, starts = grouped(hashes_of(table), columns, exact=False, whole_rows=True, stable=True, bits=bits)

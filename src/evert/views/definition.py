@@ -52,6 +52,7 @@ def create(
     interval: Duration | None = None,
     refresh: RefreshPolicy = "auto",
     emit: Emit = "changes",
+    comment: str | None = None,
     replace: bool = False,
     hold: bool = False,
 ) -> Definition:
@@ -59,7 +60,7 @@ def create(
     if hold and not replace:
         raise BadOption("only a replacement can be held", hint="say replace=True too")
     name = check_name(name, "view")
-    options = _options(key, group, history, interval, refresh, emit)
+    options = _options(key, group, history, interval, refresh, emit, comment)
     return put(tx, name, kind, query, options, replace=replace, hold=hold)
 
 
@@ -86,13 +87,13 @@ def put(
             hint="choose another name: names are compared without regard to case",
             view=there.name,
         )
-    wanted = (kind, query, options)
+    wanted = (kind, query, options.asked)
     beside = replacements_of(tx, there)
     if there.asked == wanted:
         for other in beside:
             if replace and not other.held and other.asked != wanted:
                 _remove(tx, other)
-        return there
+        return _commented(tx, there, options.comment)
     if not replace:
         what = "query" if (there.kind, there.query) != (kind, query) else "options"
         raise ViewExists(
@@ -435,6 +436,15 @@ def _insert(
     return made
 
 
+def _commented(tx: Transaction, view: Definition, comment: str | None) -> Definition:
+    """The view with another comment, if one is given."""
+    if comment is None or comment == view.options.comment:
+        return view
+    options = replace(view.options, comment=comment)
+    tx.run("UPDATE views SET options = ? WHERE id = ?", options.text, view.id)
+    return replace(view, options=options)
+
+
 def _options(
     key: str | Sequence[str] | None,
     group: str | None,
@@ -442,6 +452,7 @@ def _options(
     interval: Duration | None,
     refresh: RefreshPolicy,
     emit: Emit,
+    comment: str | None,
 ) -> Options:
     columns = (key,) if isinstance(key, str) else None if key is None else tuple(key)
     if columns is not None and (not columns or any(not isinstance(name, str) for name in columns)):
@@ -450,6 +461,8 @@ def _options(
         raise BadOption(f"there is no refresh policy {refresh!r}", hint='"auto", "strict" or "full"')
     if emit not in get_args(Emit):
         raise BadOption(f"a view cannot emit {emit!r}", hint='"changes" or "close"')
+    if comment is not None and not isinstance(comment, str):
+        raise BadOption(f"a comment is a text, not {comment!r}")
     return Options(
         history=None if history is None else microseconds(history),
         interval=None if interval is None else microseconds(interval),
@@ -457,4 +470,5 @@ def _options(
         group=None if group is None else check_name(group, "group"),
         refresh=refresh,
         emit=emit,
+        comment=comment,
     )

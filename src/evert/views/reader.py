@@ -7,6 +7,7 @@ changelog holds the same rows a second time, so they come from there.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,8 @@ from evert.views.definition import Definition
 OUTPUT = "output"
 TRACE = "rows"
 FORGET_AFTER = 256
+RECENT_SECONDS = 1.0
+"""How long an opened view is used at most without a look at the catalog's version on the disk."""
 STOPPED = ("stopped", "resuming")
 """A view that goes on after it had stopped has no answer until it has caught up with its group."""
 
@@ -70,6 +73,15 @@ class Opened:
         return pa.concat_tables(parts) if parts else weighted_schema(view.schema).empty_table()
 
 
+@dataclass(frozen=True)
+class _Recent:
+    """A view as it was opened under a version of the catalog, and how long to trust that."""
+
+    version: int
+    until: float
+    opened: Opened
+
+
 class _Gone(Exception):
     """A run could not be opened."""
 
@@ -86,6 +98,7 @@ class Reader:
         self._bits = bits
         self._cache = RunCache()
         self._weights: dict[int, int] = {}
+        self._recent: dict[str, _Recent] = {}
         self._most = FORGET_AFTER
 
     def definition(self, name: str) -> Definition:
@@ -97,19 +110,28 @@ class Reader:
         return self.opened(lambda tx: [look(tx, readable(tx, name)) for name in names])
 
     def get(self, name: str, key: Sequence[Any]) -> list[dict[str, Any]]:
+        """The rows of a key."""
+        (opened,) = self.open([name])
+        return self.look_up(opened, key)
+
+    def recent(self, name: str, at_least: int = 0) -> Opened:
+        """The view as it is, opened once for each commit; `at_least` is a position that it is known to have reached."""
+        version, now = self.catalog.seen(), time.monotonic()
+        known = self._recent.get(name)
+        if known is not None and known.version == version and now < known.until:
+            if known.opened.seen.view.position >= at_least:
+                return known.opened
+        (opened,) = self.open([name])
+        if len(self._recent) > FORGET_AFTER:
+            self._recent.clear()
+        self._recent[name] = _Recent(version, now + RECENT_SECONDS, opened)
+        return opened
+
+    def look_up(self, opened: Opened, key: Sequence[Any]) -> list[dict[str, Any]]:
         """The rows of a key, which are in one of the shards."""
-        needles: list[pa.Array] = []
-        hashes = np.zeros(1, np.uint64)
-
-        def at_key(tx: Transaction) -> list[Seen]:
-            nonlocal needles, hashes
-            view = readable(tx, name)
-            needles = key_arrays(view, key)
-            hashes = hash_rows(needles, 1, self._bits)
-            return [look(tx, view)]
-
-        (opened,) = self.opened(at_key)
         view = opened.seen.view
+        needles = key_arrays(view, key)
+        hashes = hash_rows(needles, 1, self._bits)
         if opened.instead is not None:
             return rows_of_key(view, opened.instead, key)
         found = [

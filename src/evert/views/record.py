@@ -39,6 +39,13 @@ class Options:
     """The position at which the view joined its group the last time: from then on their frontiers are its own."""
     begins: int = NOWHERE
     """The position from which on its feed is shown, if that is not the feed of the view it replaced."""
+    comment: str | None = None
+    """What a reader should know of it; another one makes no other view."""
+
+    @property
+    def asked(self) -> Options:
+        """What decides about the view's rows."""
+        return replace(self, since=NOWHERE, begins=NOWHERE, comment=None)
 
     @property
     def text(self) -> str:
@@ -98,7 +105,7 @@ class Definition:
     @property
     def asked(self) -> tuple[Kind, str, Options]:
         """What the user said, without what became of it."""
-        return self.kind, self.query, replace(self.options, since=NOWHERE, begins=NOWHERE)
+        return self.kind, self.query, self.options.asked
 
     @property
     def current(self) -> bool:

@@ -1,0 +1,107 @@
+"""The processes of `evert serve`: Uvicorn in this one, and another that keeps the views."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import uvicorn
+
+from evert.database import Database
+from evert.errors import BadOption, Refused
+from evert.serve.guard import LOOPBACK, is_loopback
+from evert.serve.server import Limits, app
+
+_GRACE = 3
+_AGAIN = 2.0
+_LONGEST = 60.0
+_END = 30.0
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that listens, or why it cannot."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except (OSError, OverflowError) as error:
+        listener.close()
+        raise BadOption(
+            f"cannot listen on {host}:{port}: {error}", hint="give another --port, or --port 0"
+        ) from None
+    return listener
+
+
+def check_place(db: Database, host: str) -> None:
+    """Another machine may only be let in with a token."""
+    if not is_loopback(host) and not db.tokens.needed:
+        raise Refused(
+            f"listening on {host} would let other machines do everything",
+            hint="make a token first, as in `evert tokens create web --read '*'`",
+        )
+
+
+def hosts_of(host: str, allowed: Iterable[str]) -> set[str]:
+    """The names that requests may call the server by."""
+    return {*allowed, host, *(LOOPBACK if is_loopback(host) or host in ("0.0.0.0", "::") else ())}
+
+
+def serve(
+    db: Database,
+    listener: socket.socket,
+    hosts: Iterable[str],
+    limits: Limits,
+    *,
+    keep: bool,
+    ready: Callable[[], None],
+) -> None:
+    """Answer requests until interrupted; with `keep`, have a process beside that keeps the views."""
+    settings = uvicorn.Config(
+        app(db, limits, hosts),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE,
+        lifespan="on",
+    )
+    server = uvicorn.Server(settings)
+
+    async def run() -> None:
+        keeper = asyncio.create_task(_keep(db.path)) if keep else None
+        ready()
+        try:
+            await server.serve([listener])
+        finally:
+            if keeper is not None:
+                keeper.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await keeper
+
+    asyncio.run(run())
+
+
+async def _keep(folder: Path) -> None:
+    """`evert run` in a process of its own; it is started again if it ends, and ended with us."""
+    command = [sys.executable, "-m", "evert.serve.beside", str(folder)]
+    again = _AGAIN
+    while True:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+        try:
+            while process.poll() is None:
+                await asyncio.sleep(0.2)
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                try:
+                    process.wait(_END)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+        await asyncio.sleep(again)
+        again = min(2 * again, _LONGEST)

@@ -1,0 +1,244 @@
+"""Endpoints that read: a view's rows and one row of it, questions, and the log of a topic."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pyarrow as pa
+from starlette.responses import Response
+
+from evert.database import Database
+from evert.errors import BadQuery, NotFound
+from evert.schema.rows import from_values
+from evert.schema.schema import Schema
+from evert.schema.types import quote_name
+from evert.serve.answers import FORMAT, POSITION, answer, wanted
+from evert.serve.bodies import ARROW, CSV, JSON, json_body
+from evert.serve.http import Call, Endpoint, Param, json_answer
+from evert.values import as_json
+from evert.views.definition import Definition
+from evert.views.view import View
+
+_FORMATS = (JSON, CSV, ARROW)
+_AT = Param("at", "the rows as they were at this position", "number")
+_AT_LEAST = Param("at_least", "wait until the view has reached this position", "number")
+_COLUMNS = {"type": "array", "items": {"type": "object"}}
+_LIST = {
+    "type": "object",
+    "required": ["position", "columns", "rows"],
+    "properties": {"position": {"type": "integer"}, "columns": _COLUMNS, "rows": _COLUMNS},
+}
+
+
+async def view(call: Call) -> Response:
+    wanted(call)
+    await _reached(call)
+    rows, position, told = await call.run(_view, call)
+    return answer(call, rows, position, told)
+
+
+async def _reached(call: Call) -> None:
+    """Wait for `at_least`, if it is asked for."""
+    position = call.query["at_least"]
+    if position is not None:
+        await call.run(View(call.db.reader, call.path("view")).wait, position, call.server.limits.max_wait)
+
+
+def _view(call: Call) -> tuple[pa.Table, int, dict[str, Any]]:
+    name, asked = call.path("view"), call.query
+    found = View(call.db.reader, call.db.reader.definition(name).name)
+    told = {"view": found.name}
+    if any(asked[clause] is not None for clause in ("where", "order", "columns")):
+        sql = _select(found.name, asked)
+        limits = call.server.limits
+        answered = call.db.ask(
+            sql,
+            at=asked["at"],
+            max_seconds=limits.max_seconds,
+            max_rows=limits.max_rows,
+            visible=call.sees,
+        )
+        return answered.table, answered.positions[found.name], told
+    got = found.answer() if asked["at"] is None else found.at(asked["at"]).answer()
+    rows = got.rows if asked["limit"] is None else got.rows.slice(0, asked["limit"])
+    return rows, got.position, told | {"total": got.rows.num_rows}
+
+
+def _select(view: str, asked: dict[str, Any]) -> str:
+    """The question that the parameters are; each clause on lines of its own, so that no comment swallows another."""
+    from sqlglot import exp
+
+    from evert.ask.reading import read
+
+    parts = [f"SELECT\n{asked['columns'] or '*'}\nFROM {quote_name(view)}"]
+    if asked["where"] is not None:
+        parts.append(f"WHERE (\n{asked['where']}\n)")
+    if asked["order"] is not None:
+        parts.append(f"ORDER BY\n{asked['order']}\n")
+    if asked["limit"] is not None:
+        parts.append(f"LIMIT {asked['limit']}")
+    sql = "\n".join(parts)
+    tree = read(sql)
+    clauses = {name for name, value in tree.args.items() if value}
+    if not isinstance(tree, exp.Select) or clauses - {
+        "expressions",
+        "from",
+        "from_",
+        "where",
+        "order",
+        "limit",
+    }:
+        raise BadQuery(
+            "where, order and columns are expressions of the view's columns", hint="POST /ask takes more"
+        )
+    return sql
+
+
+async def row(call: Call) -> Response:
+    await _reached(call)
+    at_least = call.query["at_least"] or 0
+    position, found = await call.run(_row, call.db, call.path("view"), call.query["key"], at_least)
+    return json_answer(found, headers={POSITION: str(position)})
+
+
+def _row(db: Database, name: str, texts: list[str], at_least: int) -> tuple[int, dict[str, Any]]:
+    opened = db.reader.recent(name, at_least)
+    seen = opened.seen.view
+    rows = db.reader.look_up(opened, _key(seen, texts))
+    if not rows:
+        shown = ", ".join(texts)
+        raise NotFound(f"{seen.name} has no row of the key {shown}", view=seen.name, position=seen.position)
+    return seen.position, {
+        "view": seen.name,
+        "position": seen.position,
+        "row": as_json(rows[0], seen.schema),
+    }
+
+
+def _key(view: Definition, texts: list[str]) -> list[Any]:
+    """The values of a key, from their texts."""
+    if view.key is None or len(texts) != len(view.key):
+        return list(texts)  # what is wrong is said by the look-up
+    schema = Schema.from_arrow(pa.schema([view.schema.field(name) for name in view.key]))
+    cells = dict(zip(view.key, texts, strict=True))
+    table = from_values(schema, schema.text_plan, [cells], topic=view.name)
+    return [column[0].as_py() for column in table.columns]
+
+
+async def ask(call: Call) -> Response:
+    wanted(call)
+    asked = await json_body(call)
+    limits = call.server.limits
+    begun = time.perf_counter()
+    got = await call.run(
+        call.db.ask,
+        asked["sql"],
+        at=asked.get("at"),
+        max_seconds=min(asked.get("max_seconds", limits.max_seconds), limits.max_seconds),
+        max_rows=min(asked.get("max_rows", limits.max_rows), limits.max_rows),
+        visible=call.sees,
+    )
+    told = {"positions": dict(got.positions), "seconds": round(time.perf_counter() - begun, 6)}
+    return answer(call, got.table, got.position, told)
+
+
+async def log(call: Call) -> Response:
+    wanted(call)
+    rows, position = await call.run(_log, call)
+    return answer(call, rows, position, {"topic": call.path("topic")})
+
+
+def _log(call: Call) -> tuple[pa.Table, int]:
+    """Rows of a topic after a position, whole commits, until there are as many as asked for."""
+    topic = call.db.definition(call.path("topic"))
+    after, limit = call.query["after"] or 0, call.query["limit"]
+    most = call.server.limits.max_rows if limit is None else min(limit, call.server.limits.max_rows)
+    found: list[pa.RecordBatch] = []
+    count, last = 0, after
+    for batch in call.db.read([topic.name], after=after):
+        if count >= most and batch.first > last:
+            break
+        found.append(batch.rows)
+        count += batch.rows.num_rows
+        last = batch.last
+    if found:
+        return pa.Table.from_batches(found), last
+    return topic.schema.arrow.empty_table(), last
+
+
+ENDPOINTS = (
+    Endpoint(
+        "GET",
+        "/views/{view}",
+        "The rows of a view.",
+        view,
+        ("read", "view"),
+        query=(
+            Param("where", "a condition in Spark SQL"),
+            Param("order", "what to sort by, in Spark SQL"),
+            Param("columns", "what to select, in Spark SQL"),
+            Param("limit", "at most so many rows", "number"),
+            _AT,
+            _AT_LEAST,
+            FORMAT,
+        ),
+        gives=_FORMATS,
+        answer=_LIST,
+    ),
+    Endpoint(
+        "GET",
+        "/views/{view}/row",
+        "The row of a key.",
+        row,
+        ("read", "view"),
+        query=(
+            Param("key", "the value of a column of the key, in the key's order", many=True, required=True),
+            _AT_LEAST,
+        ),
+        answer={
+            "type": "object",
+            "required": ["view", "position", "row"],
+            "properties": {
+                "view": {"type": "string"},
+                "position": {"type": "integer"},
+                "row": {"type": "object"},
+            },
+        },
+    ),
+    Endpoint(
+        "POST",
+        "/ask",
+        "Any SELECT over topics and views, answered at one position.",
+        ask,
+        query=(FORMAT,),
+        takes=(JSON,),
+        body={
+            "type": "object",
+            "required": ["sql"],
+            "additionalProperties": False,
+            "properties": {
+                "sql": {"type": "string"},
+                "at": {"type": "integer", "minimum": 0},
+                "max_seconds": {"type": "number", "exclusiveMinimum": 0},
+                "max_rows": {"type": "integer", "minimum": 0},
+            },
+        },
+        gives=_FORMATS,
+        answer=_LIST,
+    ),
+    Endpoint(
+        "GET",
+        "/topics/{topic}/rows",
+        "The log of a topic after a position.",
+        log,
+        ("read", "topic"),
+        query=(
+            Param("after", "only rows after this position", "number"),
+            Param("limit", "end with the commit that has reached so many rows", "number"),
+            FORMAT,
+        ),
+        gives=_FORMATS,
+        answer=_LIST,
+    ),
+)
