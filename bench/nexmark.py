@@ -4,8 +4,8 @@ The events lie in the log before the clock starts, all of them in segments; the 
 system runs a query once before its runs are counted. Evert commits each epoch durably and ends in its view, which
 is compared with what Spark SQL makes of the whole log. Flink's changes are thrown away, those of stateless queries
 are written as Parquet. Peers: `batch`, plain Spark that computes the whole at once and keeps nothing; `spark`,
-Structured Streaming; `heap` and `rocksdb`, Flink with its state there, `flink` both. The query `clicks` is not of Nexmark: a
-join of two streams within an hour (`bench/clicks.py`), over as many events.
+Structured Streaming; `heap` and `rocksdb`, Flink with its state there, `flink` both. The query `clicks` is not of
+Nexmark: a join of two streams within an hour (`bench/clicks.py`), over as many events.
 """
 
 from __future__ import annotations

@@ -413,8 +413,15 @@ class Database:
         """
         from evert.ask.engine import ask
 
-        limits = {"max_seconds": max_seconds, "max_rows": max_rows}
-        return ask(self, sql, at=at, **limits, dialect=dialect, visible=visible)
+        return ask(
+            self,
+            sql,
+            at=at,
+            max_seconds=max_seconds,
+            max_rows=max_rows,
+            dialect=dialect,
+            visible=visible,
+        )
 
     def status(self) -> list[ViewStatus]:
         """How the views are: state, position, how far behind, how large."""

@@ -1,4 +1,4 @@
-"""Who may call what, from where: a matrix of all endpoints and all kinds of tokens, made of the table of endpoints."""
+"""Who may call what, from where: a matrix of all endpoints and all kinds of tokens, made of their table."""
 
 from __future__ import annotations
 

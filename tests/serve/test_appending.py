@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import threading
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -13,6 +14,7 @@ from tests.serve.serving import LINES, serving
 from evert.serve import Limits
 
 ROWS = [{"id": 1, "customer": 7, "amount": "19.90"}, {"id": 2, "customer": None, "amount": "0.05"}]
+EXACT = [row | {"amount": Decimal(row["amount"])} for row in ROWS]
 
 
 def rows_of(db, topic="orders"):
@@ -35,7 +37,7 @@ BODIES = {
     "application/json": b'[{"id": 1, "customer": 7, "amount": "19.90"}, {"id": 2, "amount": 0.05}]',
     "application/x-ndjson": b'{"id": 1, "customer": 7, "amount": 19.90}\n\n{"id": 2, "amount": "0.05"}\n',
     "text/csv": b"id,customer,amount\r\n1,7,19.90\r\n2,,0.05\r\n",
-    "application/vnd.apache.arrow.stream": arrow(ROWS),
+    "application/vnd.apache.arrow.stream": arrow(EXACT),
 }
 
 

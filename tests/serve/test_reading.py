@@ -11,7 +11,7 @@ from tests.serve.serving import serving
 
 from evert.serve import Limits
 
-CH, DE = ({"country": c, "revenue": r, "orders": 100} for c, r in (("CH", "10050.00"), ("DE", "10150.00")))
+CH, DE = ({"country": c, "revenue": r, "orders": 100} for c, r in (("CH", "10150.00"), ("DE", "10050.00")))
 
 
 def by_country(rows):
@@ -86,7 +86,7 @@ def test_one_reads_what_one_has_written_and_the_past(shop, client):
     position = client.post("/topics/customers", json={"id": 1, "country": "AT"}).json()["position"]
     shop.refresh()
     params = {"key": "AT", "at_least": str(position)}
-    assert client.get("/views/revenue/row", params=params).json()["row"]["revenue"] == "10050.00"
+    assert client.get("/views/revenue/row", params=params).json()["row"]["revenue"] == "10150.00"
     assert by_country(client.get("/views/revenue", params={"at": str(before)}).json()["rows"]) == [CH, DE]
     filtered = {"at": str(before), "where": "country = 'CH'"}
     assert client.get("/views/revenue", params=filtered).json()["rows"] == [CH]
@@ -103,10 +103,10 @@ def test_waiting_for_a_position_ends(shop):
 def test_a_question_is_answered_at_one_position(shop, client):
     sql = "SELECT country, revenue FROM revenue ORDER BY revenue DESC"
     told = client.post("/ask", json={"sql": sql}).json()
-    assert [row["country"] for row in told["rows"]] == ["DE", "CH"]
+    assert [row["country"] for row in told["rows"]] == ["CH", "DE"]
     assert told["position"] == shop.views["revenue"].position
     text = client.post("/ask?format=csv", json={"sql": sql}).text
-    assert text.splitlines()[1] == '"DE","10150.00"'
+    assert text.splitlines()[1] == '"CH","10150.00"'
 
 
 def test_questions_are_limited_and_only_read(shop):

@@ -277,7 +277,11 @@ CREATE TABLE tokens (
     name TEXT PRIMARY KEY, hash TEXT NOT NULL UNIQUE, scopes TEXT NOT NULL, created INTEGER NOT NULL
 );
 CREATE TABLE hooks (
-    name TEXT PRIMARY KEY, topic TEXT NOT NULL, scheme TEXT NOT NULL, secret_env TEXT NOT NULL, created INTEGER NOT NULL
+    name TEXT PRIMARY KEY,
+    topic TEXT NOT NULL,
+    scheme TEXT NOT NULL,
+    secret_env TEXT NOT NULL,
+    created INTEGER NOT NULL
 );
 """
 

@@ -10,9 +10,9 @@ import click
 
 from evert.cli.base import Command, session
 from evert.cli.failure import OTHER
-from evert.values import dumps
 from evert.doctor import Check, examine_database, examine_machine
 from evert.errors import Corrupt, NotADatabase
+from evert.values import dumps
 
 _COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
 

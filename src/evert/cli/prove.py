@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from evert.cli.base import Command, complete_views, session, spark_starts
 from evert.cli.output import Sheet
-from evert.values import dumps, rows_of
 from evert.cli.views import find_view
 from evert.errors import Disproved
+from evert.values import dumps, rows_of
 
 if TYPE_CHECKING:
     from evert.epoch.prove import Proof

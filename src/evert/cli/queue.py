@@ -11,12 +11,12 @@ import click
 from evert.cli.base import Group, complete_groups, session, topic_argument
 from evert.cli.options import Length
 from evert.cli.output import answer, described, listing
-from evert.values import as_json
 from evert.database import Database
 from evert.duration import seconds
 from evert.errors import BadOption, NotFound
 from evert.log.progress import topics_of
 from evert.queue import Queue
+from evert.values import as_json
 
 
 @click.group(cls=Group)

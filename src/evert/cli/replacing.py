@@ -10,8 +10,8 @@ from evert.cli.base import session, spark_starts
 from evert.cli.output import Sheet, answer, listing
 from evert.cli.subscribe import signed
 from evert.cli.times import iso, since_1970
-from evert.values import dumps, rows_of
 from evert.cli.views import find_view, hints_for_commands, view, view_argument
+from evert.values import dumps, rows_of
 from evert.views.waiting import Comparison
 
 __all__ = ["view"]

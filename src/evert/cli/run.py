@@ -19,9 +19,9 @@ from evert.cli.live import Board, board_lines, on_terminal, spoken_seconds
 from evert.cli.show import check_reader
 from evert.cli.sql import read_files, run_texts
 from evert.cli.status import show_status, trouble
-from evert.values import dumps
 from evert.database import Database
 from evert.errors import Stopped
+from evert.values import dumps
 
 if TYPE_CHECKING:
     from evert.epoch.epoch import EpochDone

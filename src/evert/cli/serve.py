@@ -8,7 +8,7 @@ import click
 
 from evert.cli.base import Command, Group, session
 from evert.cli.output import answer, listing
-from evert.cli.times import iso, since_1970
+from evert.cli.times import iso
 from evert.errors import Unsupported
 from evert.hooks import SCHEMES
 
@@ -106,10 +106,7 @@ def list_tokens() -> None:
     """
     with session().open() as db:
         found = db.tokens.all()
-    rows = [
-        {"name": one.name, "scopes": " ".join(one.scopes), "created": iso(since_1970(one.created))}
-        for one in found
-    ]
+    rows = [{"name": one.name, "scopes": " ".join(one.scopes), "created": iso(one.created)} for one in found]
     listing(
         rows,
         ("name", "scopes", "created"),

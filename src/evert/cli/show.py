@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from evert.cli.base import session
 from evert.cli.output import Sheet
-from evert.values import dumps, rows_of
 from evert.log.topic import DELETED, INGESTED_AT, OFFSET, PARTITION, POSITION, Topic
+from evert.values import dumps, rows_of
 
 _SYSTEM = (POSITION, PARTITION, OFFSET, INGESTED_AT, DELETED)
 _PIECE = 1_000

@@ -21,11 +21,11 @@ import pyarrow as pa
 
 from evert.cli.aside import SetAside
 from evert.cli.lines import Held, Quiet, Records, arriving
-from evert.values import dumps, rows_of
 from evert.errors import BadRow, Refused
 from evert.schema import decode
 from evert.schema.rows import to_table
 from evert.schema.schema import Schema
+from evert.values import dumps, rows_of
 
 STDIN = "-"
 _AS_JSON = {"format": "json"}

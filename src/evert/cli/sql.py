@@ -10,11 +10,11 @@ import click
 from evert.cli.base import Command, session, spark_starts
 from evert.cli.failure import report
 from evert.cli.output import Sheet
-from evert.values import dumps
 from evert.database import Database
 from evert.errors import EvertError
 from evert.plan.statements import CreateView, Explain, Refresh, Statement, finished, parse
 from evert.statements import Result, each_result
+from evert.values import dumps
 
 STDIN = "-"
 _PROMPT, _MORE = "evert> ", "    -> "

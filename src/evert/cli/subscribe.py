@@ -12,8 +12,8 @@ import pyarrow as pa
 from evert.cli.base import Command, session
 from evert.cli.output import Sheet
 from evert.cli.show import check_reader
-from evert.values import dumps, rows_of
 from evert.cli.views import find_view, hints_for_commands, view_argument
+from evert.values import dumps, rows_of
 from evert.views import View
 from evert.views.feed import WEIGHT, Change
 

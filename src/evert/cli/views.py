@@ -13,7 +13,6 @@ import pyarrow as pa
 from evert.cli.base import Command, Group, complete_views, confirmed, session
 from evert.cli.output import Sheet, answer, listing
 from evert.cli.status import called, note
-from evert.values import dumps, rows_of
 from evert.database import Database
 from evert.errors import BadOption, NoReplacement, NotReady, Stopped
 from evert.log.names import folded
@@ -21,6 +20,7 @@ from evert.schema.from_arrow import type_from_arrow
 from evert.schema.rows import from_values
 from evert.schema.schema import Schema
 from evert.schema.types import Column
+from evert.values import dumps, rows_of
 from evert.views import definition as definitions
 from evert.views.definition import Definition, unknown
 

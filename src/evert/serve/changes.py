@@ -3,7 +3,8 @@
     changelog ── the newest epochs, encoded once ──> ring of a view ──> every client that keeps up
         └────── what a client has missed, read for it alone ──────────> clients that do not
 
-A client is a place in the history and nothing else: one that reads slowly waits in its own `send`, and costs no memory.
+A client is a place in the history and nothing else: one that reads slowly waits in its own `send`, and costs no
+memory.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from evert.errors import BadOption, EvertError, Stopped
 from evert.serve.http import Call, Endpoint, HttpError, Param
 from evert.trace.arrays import take_rows
 from evert.values import dumps, rows_of
+from evert.views import reader
 from evert.views.feed import WEIGHT, Change
 from evert.views.view import View
 
@@ -164,12 +166,14 @@ async def _events(call: Call, view: View, place: Place | None, whole: bool) -> A
                         yield event
                         place = at or place
                     await ring.meet(place)
-                stopped = False
                 continue
-        except Stopped as error:
-            if not stopped:
-                yield _event("stopped", error.as_dict())
-            stopped = True
+            if stand.state != "stopped":
+                stopped = False
+            elif not stopped:
+                stopped = True
+                yield _event("stopped", reader.stopped(await call.run(lambda: view.definition)).as_dict())
+        except Stopped:
+            pass  # the watch will know of it
         except EvertError as error:
             yield _event("error", error.as_dict())
             return

@@ -6,10 +6,12 @@ import time
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from starlette.responses import Response
 
 from evert.database import Database
 from evert.errors import BadQuery, NotFound
+from evert.log.topic import POSITION as POSITION_COLUMN
 from evert.schema.rows import from_values
 from evert.schema.schema import Schema
 from evert.schema.types import quote_name
@@ -66,7 +68,7 @@ def _view(call: Call) -> tuple[pa.Table, int, dict[str, Any]]:
 
 
 def _select(view: str, asked: dict[str, Any]) -> str:
-    """The question that the parameters are; each clause on lines of its own, so that no comment swallows another."""
+    """The question that the parameters are; each clause on lines of its own: no comment swallows the next."""
     from sqlglot import exp
 
     from evert.ask.reading import read
@@ -155,16 +157,19 @@ def _log(call: Call) -> tuple[pa.Table, int]:
     after, limit = call.query["after"] or 0, call.query["limit"]
     most = call.server.limits.max_rows if limit is None else min(limit, call.server.limits.max_rows)
     found: list[pa.RecordBatch] = []
-    count, last = 0, after
+    last = after
     for batch in call.db.read([topic.name], after=after):
-        if count >= most and batch.first > last:
-            break
         found.append(batch.rows)
-        count += batch.rows.num_rows
         last = batch.last
-    if found:
-        return pa.Table.from_batches(found), last
-    return topic.schema.arrow.empty_table(), last
+        if sum(one.num_rows for one in found) >= max(most, 1):
+            break
+    if not found:
+        return topic.schema.arrow.empty_table(), last
+    rows = pa.Table.from_batches(found)
+    if rows.num_rows > most:
+        last = rows.column(POSITION_COLUMN)[max(most, 1) - 1].as_py()
+        rows = rows.filter(pc.less_equal(rows.column(POSITION_COLUMN), last))
+    return rows, last
 
 
 ENDPOINTS = (

@@ -40,7 +40,7 @@ _THREADS = 16
 
 @dataclass(frozen=True)
 class Limits:
-    """How much one request, or all of them together, may ask of the server. Sizes are in bytes, times in seconds."""
+    """How much one request, or all of them together, may ask of the server; bytes, seconds, rows."""
 
     max_body: int = 64 << 20
     max_waiting: int = 256 << 20

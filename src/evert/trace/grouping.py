@@ -10,7 +10,6 @@ import pyarrow as pa
 from evert.trace.arrays import take
 from evert.trace.keys import hash_rows, same_rows
 
-
 SAMPLE = 2048
 """How many rows are looked at, in each of a few places, to tell whether it pays to look for equal ones."""
 _PLACES = 4
@@ -33,8 +32,8 @@ def grouped(
     of the columns; where it does not, rows that share a hash are sorted by a hash of all columns. `stable`
     keeps equal rows in the order in which they came.
 
-    With `needed`, a mark for each row, equal rows must be found among those that share a hash with a marked one. The
-    others stay apart if a sample of them says that few are equal.
+    With `needed`, a mark for each row, equal rows must be found among those that share a hash with a marked one.
+    The others stay apart if a sample of them says that few are equal.
     """
     order = np.argsort(hashes, kind="stable" if stable else None)
     ordered = hashes[order]

@@ -81,6 +81,9 @@ class _Recent:
     until: float
     opened: Opened
 
+    def reaches(self, position: int) -> bool:
+        return self.opened.seen.view.position >= position
+
 
 class _Gone(Exception):
     """A run could not be opened."""
@@ -115,12 +118,11 @@ class Reader:
         return self.look_up(opened, key)
 
     def recent(self, name: str, at_least: int = 0) -> Opened:
-        """The view as it is, opened once for each commit; `at_least` is a position that it is known to have reached."""
+        """The view as it is, opened once for each commit; it is known to have reached `at_least`."""
         version, now = self.catalog.seen(), time.monotonic()
         known = self._recent.get(name)
-        if known is not None and known.version == version and now < known.until:
-            if known.opened.seen.view.position >= at_least:
-                return known.opened
+        if known is not None and known.version == version and now < known.until and known.reaches(at_least):
+            return known.opened
         (opened,) = self.open([name])
         if len(self._recent) > FORGET_AFTER:
             self._recent.clear()
