@@ -43,6 +43,11 @@ class Node:
         self._cache = RunCache()
         self._runs: dict[int, dict[str, list[Stored]]] = {shard: {} for shard in range(shards)}
 
+    @property
+    def written(self) -> int:
+        """How many runs there have been."""
+        return self._next - 1
+
     def restart(self) -> None:
         """What a new process knows: the runs of the catalog, and nothing else."""
         self._cache = RunCache()

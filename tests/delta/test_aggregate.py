@@ -77,6 +77,8 @@ def slow(operator: Aggregate, bag: Bag) -> Counter[Any]:
             held = [(row[at], weight) for row, weight in rows if row[at] is not None]
             if function.kind == "count":
                 results.append(sum(weight for _, weight in held))
+            elif function.kind == "some":
+                results.append(bool(held))
             elif function.kind == "sum":
                 results.append(slow_sum(operator.input.field(at).type, held))
             else:
@@ -125,10 +127,38 @@ def test_counts_and_sums_under_any_changes(
     arguments = data.draw(st.lists(st.sampled_from(SUMMED), max_size=2))
     schema, pool = data.draw(relations(st.just(keys + arguments), most=8))
     places = range(len(keys), len(schema))
-    functions = [COUNT, *(Function(kind, at) for at in places for kind in ("sum", "count"))]
+    functions = [COUNT, *(Function(kind, at) for at in places for kind in ("sum", "count", "some"))]
     chosen = tuple(data.draw(st.lists(values(functions), max_size=4)))
     always = not keys and data.draw(st.booleans())
     follow(Aggregate(schema, len(keys), chosen, always), Bag(schema, pool), changes, bits, pieces, restarts)
+
+
+@LAW
+@given(st.data(), CHANGES, BITS, st.integers(1, 3), st.booleans())
+def test_what_is_there_of_growing_input(
+    data: Any, changes: Any, bits: int, pieces: int, restarts: bool
+) -> None:
+    keys = data.draw(st.lists(ANY, min_size=1, max_size=2))
+    arguments = data.draw(st.lists(st.sampled_from(SUMMED), max_size=2))
+    schema, pool = data.draw(relations(st.just(keys + arguments), most=8))
+    functions = tuple(Function("some", at) for at in range(len(keys), len(schema)))
+    growing = [[(place, abs(weight)) for place, weight in change] for change in changes]
+    operator = Aggregate(schema, len(keys), functions, grows=True)
+    assert operator.once
+    follow(operator, Bag(schema, pool), growing, bits, pieces, restarts)
+
+
+def test_a_group_that_is_known_is_not_written_again(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("c0", pa.int64()), pa.field("c1", pa.bool_())])
+    node = Node(Aggregate(schema, 1, (Function("some", 1),), grows=True), tmp_path)
+    bag = Bag(schema, [(1, None), (1, True), (2, True)])
+    assert node.epoch(bag.change([(0, 1), (2, 5)])).num_rows == 2
+    written = node.written
+    assert node.epoch(bag.change([(0, 3), (2, 1)])).num_rows == 0
+    assert node.written == written
+    assert node.epoch(bag.change([(1, 1)])).num_rows == 2
+    with pytest.raises(DataError, match="a row was deleted"):
+        node.epoch(bag.change([(1, -1)]))
 
 
 @LAW

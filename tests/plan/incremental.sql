@@ -421,6 +421,17 @@ select category, every(reserve > 5) as e, some(reserve > 30) as s from auction g
 -- count distinct: aggregate aggregate
 select count(distinct bidder) as n from bid;
 
+-- count distinct with filters: aggregate aggregate aggregate join
+select channel, count(*) as n, count(distinct bidder) as b, count(distinct bidder) filter (where price > 300) as c,
+  sum(distinct bidder) filter (where price > 500 or channel is null) as d from bid group by channel;
+
+-- count distinct of one filter: aggregate aggregate
+select count(distinct bidder) filter (where price > 300) as n from bid;
+
+-- count distinct with filters of a table: aggregate aggregate
+select count(distinct seller) filter (where reserve > 30) as n, avg(distinct seller) filter (where category = 2) as m
+from auction;
+
 -- count distinct by group: aggregate aggregate aggregate join
 select auction, count(distinct bidder) as n, count(*) as m, sum(price) as s from bid group by auction;
 

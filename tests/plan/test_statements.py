@@ -95,6 +95,8 @@ def test_a_stream_says_when_its_events_happened():
 def test_a_view_says_what_it_emits():
     assert only("CREATE MATERIALIZED VIEW v AS SELECT 1").emit is None
     assert only("CREATE MATERIALIZED VIEW v EMIT CHANGES AS SELECT 1").emit == "changes"
+    assert only("CREATE MATERIALIZED VIEW v COMMENT 'it''s' AS SELECT 1").comment == "it's"
+    assert only("CREATE STREAM s (a INT) COMMENT 'what' WITH (retain = 5)").options["comment"] == "what"
     assert only("CREATE MATERIALIZED VIEW v EMIT ON WINDOW CLOSE KEY (a) AS SELECT 1").emit == "close"
 
 
@@ -109,7 +111,8 @@ def test_clauses_of_a_view_come_in_any_order_and_once():
     assert only("CREATE OR REPLACE MATERIALIZED VIEW v HOLD KEY (a) AS SELECT 1").hold
     assert "only a replacement can be held" in refused("CREATE MATERIALIZED VIEW v HOLD AS SELECT 1").message
     twice = refused("CREATE MATERIALIZED VIEW v KEY (a) KEY (b) AS SELECT 1")
-    assert "expected GROUP, HISTORY, REFRESH POLICY, EMIT or AS with the query, found 'KEY'" in twice.message
+    choices = "expected GROUP, HISTORY, REFRESH POLICY, EMIT, COMMENT or AS with the query, found 'KEY'"
+    assert choices in twice.message
 
 
 @pytest.mark.parametrize(

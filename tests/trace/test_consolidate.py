@@ -17,6 +17,7 @@ from evert.trace.consolidate import (
     content_of,
     empty_like,
     hashes_of,
+    merged,
     negate,
     plus,
     sorted_by_hash,
@@ -52,6 +53,36 @@ def test_consolidated_rows_are_those_that_a_counter_counts(rows, bits, data):
     assert hashes.tolist() == hash_rows(columns, done.num_rows, bits).tolist()
     assert counted(consolidate(done, key, bits=bits)) == counted(rows)
     assert consolidate(plus(rows, negate(rows)), key, bits=bits).num_rows == 0
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(types, min_size=1, max_size=3).flatmap(tables), st.sampled_from([3, 64]), st.data())
+def test_merged_rows_sum_up_to_the_same(rows, bits, data):
+    key = data.draw(st.lists(st.sampled_from(content_of(rows)), unique=True))
+    parts = [rows.slice(0, rows.num_rows // 2), rows.slice(rows.num_rows // 2)]
+    runs = [consolidate(part, key, bits=bits) for part in parts]
+    done = merged(runs, key, bits=bits)
+    assert counted(done) == counted(rows)
+    hashes = hashes_of(done)
+    assert (hashes[1:] >= hashes[:-1]).all()
+    back = merged([*runs, *(negate(run) for run in runs)], key, bits=bits)
+    assert back.num_rows == 0
+
+
+def test_equal_rows_are_looked_for_where_there_are_many_or_one_is_taken_back():
+    def run(numbers, weight=1):
+        rows = pa.table({"c0": numbers % 100, "c1": numbers, "__w": np.full(len(numbers), weight)})
+        return consolidate(rows, ["c0"])
+
+    first = np.arange(20_000)
+    few = merged([run(first), run(first[:10] + 0)], ["c0"], bits=64)
+    assert few.num_rows == 20_010
+    many = merged([run(first), run(first)], ["c0"], bits=64)
+    assert many.num_rows == 20_000
+    assert set(many.column("__w").to_pylist()) == {2}
+    taken = merged([run(first), run(first[7:8], -1), run(first[7:8] + 100)], ["c0"], bits=64)
+    assert counted(taken)[7, 7] == 0
+    assert taken.num_rows == 19_999
 
 
 def test_many_rows_under_few_hashes_are_told_apart():

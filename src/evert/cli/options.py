@@ -67,6 +67,7 @@ _OPTIONS = (
     click.option("--capacity", type=Rows(), help="How many rows the slowest consumer group may be behind."),
     click.option("--max-bytes", type=Size(), help="Refuse appends beyond this size."),
     click.option("--block-timeout", type=Length(), help="How long an append waits under --when-full block."),
+    click.option("--comment", help="What the topic is, for people."),
     click.option("--event-time", metavar="COLUMN", help="The column that says when an event happened."),
     click.option("--lateness", type=Length(), help="How long to wait for events that come late."),
     click.option(

@@ -32,21 +32,19 @@ _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 _MOST_DIGITS = 19
 
 
-class HttpError(EvertError):
+class HttpError(Exception):
     """What has no twin in Python: the request was not let through."""
-
-    code = "http"
 
     def __init__(
         self, status: int, code: str, message: str, *, hint: str | None = None, wait: int = 0
     ) -> None:
-        super().__init__(message, hint=hint)
+        super().__init__(message)
         self.status = status
-        self.told = code
         self.wait = wait
+        self._told = {"error": code, "message": message, "hint": hint}
 
     def as_dict(self) -> dict[str, Any]:
-        return {"error": self.told, "message": self.message, "hint": self.hint}
+        return dict(self._told)
 
 
 STATUS: Mapping[type[EvertError], int] = {
@@ -171,7 +169,7 @@ def json_answer(value: Any, status: int = 200, headers: Mapping[str, str] | None
     return Response(dumps(value), status, headers, "application/json")
 
 
-def failure(error: EvertError) -> Response:
+def failure(error: EvertError | HttpError) -> Response:
     """An error as JSON, under the status of its class."""
     status = error.status if isinstance(error, HttpError) else status_of(error)
     headers: dict[str, str] = {}

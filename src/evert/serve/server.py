@@ -85,7 +85,7 @@ class Server:
             caller = self.guard.caller(request) if endpoint.needs[0] != "nobody" else NOBODY
             self.guard.check_scope(caller, endpoint, request)
             return await endpoint.handle(Call(self, endpoint, request, caller))
-        except EvertError as error:
+        except (EvertError, HttpError) as error:
             return failure(error)
 
 
