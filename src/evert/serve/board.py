@@ -26,6 +26,7 @@ from evert.views.status import ViewStatus
 
 RUNNER = "runner"
 _AT_MOST = 0.25
+_LOOK = 3.0
 
 
 async def health(call: Call) -> Response:
@@ -42,14 +43,22 @@ async def status_changes(call: Call) -> Response:
 
 
 async def _statuses(call: Call) -> AsyncIterator[bytes]:
+    """The status whenever it is another one; whether somebody keeps the views changes without a commit."""
     watch = call.server.watch
+    last: dict[str, Any] = {}
+    quiet = 0.0
     while not watch.over:
         version = watch.version
         told = await call.server.board.now(call)
-        yield f"event: status\ndata: {dumps(_seen(call, told))}\n\n".encode()
-        await asyncio.sleep(_AT_MOST)
-        while not await watch.moved(version, QUIET):
+        if told | {"now": None} != last | {"now": None}:
+            yield f"event: status\ndata: {dumps(_seen(call, told))}\n\n".encode()
+            last, quiet = told, 0.0
+            await asyncio.sleep(_AT_MOST)
+        if not await watch.moved(version, _LOOK):
+            quiet += _LOOK
+        if quiet >= QUIET:
             yield b": still here\n\n"
+            quiet = 0.0
 
 
 class Board:
@@ -115,6 +124,12 @@ def _topic(topic: Topic, kept: Any, appended: int, time: StreamTime | None) -> d
         "appended": appended,
         "bytes": kept.bytes,
         "event_time": topic.options.event_time,
+        "watermark": None,
+        "late": 0,
+        "dropped": 0,
+        "sources": 0,
+        "idle": 0,
+        "rising": False,
     }
     if time is not None:
         mark = None if time.watermark is None else time.watermark.isoformat().replace("+00:00", "Z")

@@ -50,7 +50,7 @@ async def _reached(call: Call) -> None:
 def _view(call: Call) -> tuple[pa.Table, int, dict[str, Any]]:
     name, asked = call.path("view"), call.query
     found = View(call.db.reader, call.db.reader.definition(name).name)
-    told = {"view": found.name}
+    told: dict[str, Any] = {"view": found.name}
     if any(asked[clause] is not None for clause in ("where", "order", "columns")):
         sql = _select(found.name, asked)
         limits = call.server.limits
@@ -61,6 +61,8 @@ def _view(call: Call) -> tuple[pa.Table, int, dict[str, Any]]:
             max_rows=limits.max_rows,
             visible=call.sees,
         )
+        if asked["where"] is None and asked["at"] is None:
+            told["total"] = found.count()
         return answered.table, answered.positions[found.name], told
     got = found.answer() if asked["at"] is None else found.at(asked["at"]).answer()
     rows = got.rows if asked["limit"] is None else got.rows.slice(0, asked["limit"])
