@@ -12,7 +12,9 @@ from evert.demo.keeper import definitions
 from evert.plan.statements import CreateTopic, CreateView, parse
 
 
-@pytest.mark.parametrize("more", [[], ["--crash"]], ids=["plain", "crash"])
+@pytest.mark.parametrize(
+    "more", [pytest.param([], marks=pytest.mark.slow), ["--crash"]], ids=["plain", "crash"]
+)
 def test_the_shop_lives_and_is_proved(more):
     result = CliRunner().invoke(evert, ["demo", "--seconds", "12", *more])
     assert result.exit_code == 0, result.output

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +27,18 @@ class Keeper:
         )
         self._said: queue.Queue[Said | None] = queue.Queue()
         self.epochs: list[Said] = []
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.startswith("{"):
-                said = json.loads(line)
-                if "epoch" in said:
-                    self.epochs.append(said)
-                self._said.put(said)
+        with self._process.stdout as lines:
+            for line in lines:
+                if line.startswith("{"):
+                    said = json.loads(line)
+                    if "epoch" in said:
+                        self.epochs.append(said)
+                    self._said.put(said)
         self._said.put(None)
 
     def order(self, word: str) -> None:
@@ -63,7 +66,7 @@ class Keeper:
     def kill(self) -> None:
         """What a power cut does."""
         self._process.kill()
-        self._process.wait()
+        self._gone()
 
     def end(self) -> None:
         if self._process.poll() is None:
@@ -71,4 +74,13 @@ class Keeper:
             try:
                 self._process.wait(60)
             except subprocess.TimeoutExpired:
-                self.kill()
+                self._process.kill()
+        self._gone()
+
+    def _gone(self) -> None:
+        """Nothing is left of a process that has ended."""
+        self._process.wait()
+        if self._process.stdin is not None:
+            with suppress(OSError):
+                self._process.stdin.close()
+        self._listener.join()
