@@ -428,7 +428,7 @@ select channel, count(*) as n, count(distinct bidder) as b, count(distinct bidde
 -- count distinct of one filter: aggregate aggregate
 select count(distinct bidder) filter (where price > 300) as n from bid;
 
--- count distinct with filters of a table: aggregate aggregate
+-- count distinct with filters of a table: upsert aggregate aggregate
 select count(distinct seller) filter (where reserve > 30) as n, avg(distinct seller) filter (where category = 2) as m
 from auction;
 
