@@ -47,15 +47,14 @@ def opens(kind, needs):
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda one: f"{one.method} {one.path}")
 def test_every_endpoint_with_every_token(guarded, endpoint, kind):
     client, made = guarded
-    if endpoint.method == "DELETE" and endpoint.path == "/topics/{topic}" and kind == "admin":
-        pytest.skip("it would do it")
     headers = {} if kind is None else bearer(made.get(kind, "evert_wrong"))
-    path = endpoint.path.format(**NAMES)
+    drops = (endpoint.method, endpoint.path) == ("DELETE", "/topics/{topic}")
+    path = endpoint.path.format(**NAMES | ({"topic": "nothing"} if drops else {}))
     with client.stream(endpoint.method, path, headers=headers) as response:
         status = response.status_code
     known = kind if kind in TOKENS else None
     if opens(known, endpoint.needs):
-        assert status not in (401, 403) or path == "/hooks/github"
+        assert status not in (401, 403)
     else:
         assert status == (403 if known else 401)
 

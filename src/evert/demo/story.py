@@ -29,7 +29,6 @@ class Ran:
     paused: float = 0.0
     late: int = 0
     killed: bool = False
-    inbox: tuple[int, int, int] = (0, 0, 0)
 
 
 class Story:
@@ -103,13 +102,10 @@ class Story:
             shop.offline = True
 
         def follow() -> None:
-            before = inbox(db)
             shop.follow(FOLLOWER, AUTHOR)
             self._say(f"  {clock()}  person {FOLLOWER} follows person {AUTHOR}")
-            ran.inbox = (before, 0, 0)
 
         def unfollow() -> None:
-            ran.inbox = (ran.inbox[0], inbox(db), 0)
             shop.unfollow(FOLLOWER, AUTHOR)
             self._say(f"  {clock()}  ... and does not any more")
 
@@ -147,13 +143,14 @@ class Story:
         ]
 
 
-def inbox(db: Database) -> int:
-    """How many posts of the author are in the follower's timeline."""
-    try:
-        rows = db.views["timelines"].rows()
-    except Exception:  # not built yet
-        return 0
-    return sum(row["follower"] == FOLLOWER and row["author"] == AUTHOR for row in rows)
+def inbox(db: Database) -> tuple[int, int]:
+    """How many posts of the author came into the follower's timeline, and how many went, by its feed of changes."""
+    came = went = 0
+    for change in db.views["timelines"].changes(after=0):
+        for row in change.rows.to_pylist() if change.kind == "delta" else ():
+            if (row["follower"], row["author"]) == (FOLLOWER, AUTHOR):
+                came, went = came + max(row["_weight"], 0), went + max(-row["_weight"], 0)
+    return came, went
 
 
 def summary(db: Database, shop: Shop, ran: Ran, epochs: list[Said]) -> list[str]:
@@ -162,14 +159,14 @@ def summary(db: Database, shop: Shop, ran: Ran, epochs: list[Said]) -> list[str]
     status = {one.name: one for one in db.status()}
     return [
         "",
-        *_of_joins(answers, ran),
+        *_of_joins(answers, *inbox(db)),
         *_of_time(answers, status, ran, shop),
         *_of_tables(answers),
         *_of_epochs(epochs, shop),
     ]
 
 
-def _of_joins(answers: dict[str, list[dict[str, Any]]], ran: Ran) -> list[str]:
+def _of_joins(answers: dict[str, list[dict[str, Any]]], came: int, went: int) -> list[str]:
     through = answers["click_through"]
     searches, clicked = (sum(row[name] for row in through) for name in ("searches", "clicked"))
     rates: dict[Any, int] = {}
@@ -182,7 +179,8 @@ def _of_joins(answers: dict[str, list[dict[str, Any]]], ran: Ran) -> list[str]:
         f"Click-through     {searches:,} searches, {100 * clicked / max(searches, 1):.0f} % of them opened within"
         " an hour",
         f"Taxes             orders in CH, each by the rate of its time: {taxed}",
-        f"Timelines         at most {longest} posts each; following brought posts, unfollowing took them away",
+        f"Timelines         at most {longest} posts each; {came} of person {AUTHOR} came to person {FOLLOWER}"
+        f" and {went} went",
     ]
 
 

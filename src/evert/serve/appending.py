@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +16,7 @@ from evert.serve.bodies import FORMATS, JSON, body, content_type, json_body, of_
 from evert.serve.http import Call, Endpoint, HttpError, Param, json_answer
 from evert.topics import Stream, Table
 
+Write = Callable[[Call, str, bytes, dict[str, Any]], tuple[int | None, int]]
 HEADERS = (
     Param(
         "Request-Id", "the same id changes nothing the second time, and is answered with the first position"
@@ -40,11 +42,16 @@ def _once(call: Call) -> dict[str, Any]:
     }
 
 
-async def append(call: Call) -> Response:
+async def _written(call: Call, write: Write) -> Response:
+    """What a body's rows came to: the position, and how many they are."""
     kind, once = content_type(call), _once(call)
     async with body(call) as data:
-        position, count = await call.run(_append, call, kind, data, once)
+        position, count = await call.run(write, call, kind, data, once)
     return json_answer({"position": position, "rows": count})
+
+
+async def append(call: Call) -> Response:
+    return await _written(call, _append)
 
 
 def _append(call: Call, kind: str, data: bytes, once: dict[str, Any]) -> tuple[int | None, int]:
@@ -62,10 +69,7 @@ def _append(call: Call, kind: str, data: bytes, once: dict[str, Any]) -> tuple[i
 
 
 async def delete(call: Call) -> Response:
-    kind, once = content_type(call), _once(call)
-    async with body(call) as data:
-        position, count = await call.run(_delete, call, kind, data, once)
-    return json_answer({"position": position, "rows": count})
+    return await _written(call, _delete)
 
 
 def _delete(call: Call, kind: str, data: bytes, once: dict[str, Any]) -> tuple[int | None, int]:
