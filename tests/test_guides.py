@@ -33,7 +33,9 @@ def run(code: str, names: dict[str, Any]) -> str:
     return printed.getvalue()
 
 
-@pytest.mark.parametrize(("guide", "least"), [("views.md", 13), ("time.md", 5), ("sketches.md", 3)])
+@pytest.mark.parametrize(
+    ("guide", "least"), [("tutorial.md", 10), ("views.md", 13), ("time.md", 5), ("sketches.md", 3)]
+)
 def test_a_guide_is_true(spark, tmp_path, monkeypatch, guide, least):
     monkeypatch.chdir(tmp_path)
     blocks = BLOCK.findall((DOCS / guide).read_text())

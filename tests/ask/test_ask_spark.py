@@ -74,7 +74,7 @@ def test_spark_keeps_to_the_limits(db):
     assert len(db.ask("SELECT explode(array(1, 2, 3)) FROM clicks", max_rows=9)) == 9
     with pytest.raises(BadQuery, match=r"fails|cannot be cast"):
         db.ask("SELECT regexp_replace(url, 'x', 'y'), CAST(url AS INT) FROM clicks")
-    numbers = "SELECT explode(sequence(1, 1000000)) AS"
+    numbers = "SELECT /*+ REPARTITION(8) */ explode(sequence(1, 1000000)) AS"
     slow = f"SELECT count(*) FROM ({numbers} a) JOIN ({numbers} b) ON hash(a, b) % 7 = 3"
     with pytest.raises(TimedOut):
         db.ask(slow, max_seconds=1.5)

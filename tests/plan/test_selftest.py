@@ -44,6 +44,7 @@ def test_a_plan_of_another_form_is_told_too(spark, monkeypatch):
 
 def test_a_database_asks_once_for_each_spark(spark, tmp_path, monkeypatch):
     asked = []
+    monkeypatch.setattr(selftest, "TESTED", frozenset())
     monkeypatch.setattr(selftest, "self_test", lambda session: asked.append(session.version))
     for _ in range(2):
         with evert.open(tmp_path / "db", background=False) as db:
@@ -54,3 +55,11 @@ def test_a_database_asks_once_for_each_spark(spark, tmp_path, monkeypatch):
         db.catalog.write(lambda tx: tx.run("UPDATE engine SET value = 'another Evert'"))
         db.explain("SELECT id FROM t")
     assert asked == [spark.version] * 2
+
+
+def test_the_spark_of_these_tests_is_not_tried_again(spark, tmp_path, monkeypatch):
+    assert {spark.version} == selftest.TESTED
+    monkeypatch.setattr(selftest, "self_test", lambda session: pytest.fail("it was"))
+    with evert.open(tmp_path / "db", background=False) as db:
+        db.stream("t", "id INT")
+        assert db.explain("SELECT id FROM t")

@@ -17,7 +17,7 @@ _LIVE = "\nTo watch it live:  evert demo --live"
 @click.option("--live", is_flag=True, help="Keep it running, behind its page.")
 @click.option("--crash", is_flag=True, help="Kill the process that keeps the views on the way (kill -9).")
 @click.option(
-    "--seconds", type=click.FloatRange(10), default=40, show_default=True, help="How long it lives."
+    "--seconds", type=click.FloatRange(10), default=30, show_default=True, help="How long it lives."
 )
 @click.option("--port", type=click.IntRange(0, 65_535), default=8000, show_default=True, help="With --live.")
 def demo(live: bool, crash: bool, seconds: float, port: int) -> None:

@@ -22,7 +22,7 @@ import pyarrow as pa
 from evert.cli.aside import SetAside
 from evert.cli.lines import Held, Quiet, Records, arriving
 from evert.errors import BadRow, Refused
-from evert.schema import decode
+from evert.schema import arrow_json, decode
 from evert.schema.rows import to_table
 from evert.schema.schema import Schema
 from evert.values import dumps, rows_of
@@ -121,6 +121,9 @@ def _json(name: str, lines: Iterator[bytes | None], reading: Reading) -> Pieces:
 
     def decoded() -> tuple[tuple[pa.Table, ...], int]:
         first, block = held.take()
+        read = arrow_json.read(b"".join(block), reading.schema)
+        if read is not None:
+            return (read,), held.first - 1
         with _placed(name, first - 1):
             found = decode.json_lines(
                 block,

@@ -1,6 +1,6 @@
 """The process that keeps the shop's views, told what to do line by line, and telling in JSON what it has done.
 
-go ── run epochs        pause ── stop running them        prove ── compare with Spark        end
+build ── take in what is there    go ── run epochs    pause ── stop running them    prove ── compare with Spark    end
 """
 
 from __future__ import annotations
@@ -55,6 +55,9 @@ class _Keeper:
             self._stop.set()
             self._thread.join()
             self._thread = None
+        if order == "build":
+            self._db.refresh(on_epoch=_epoch)
+            tell(built=True)
         if order == "pause":
             tell(paused=True)
         if order == "prove":

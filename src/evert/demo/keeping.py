@@ -18,7 +18,7 @@ Said = dict[str, Any]
 
 
 class Keeper:
-    """Keeps the views of the shop, in another process: `go`, `pause`, `prove`, `end`, or kill it."""
+    """Keeps the views of the shop, in another process: `build`, `go`, `pause`, `prove`, `end`, or kill it."""
 
     def __init__(self, folder: Path) -> None:
         command = [sys.executable, "-m", "evert.demo.keeper", str(folder)]

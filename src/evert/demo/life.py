@@ -24,6 +24,8 @@ PLANS = ("free", "plus", "pro")
 DEVICES = ("desk-1", "desk-2", "phone-5", "phone-6", PHONE)
 METERS = ("meter-1", "meter-2", WRONG)
 VISITORS, PEOPLE = 400, 30
+READER = 1
+"""The person whose timeline is told of: follows and unfollows only when told to."""
 _WORDS = ("red", "small", "old", "quiet", "large", "green", "cheap", "round")
 Row = dict[str, Any]
 
@@ -39,6 +41,8 @@ class Shop:
         self._carts: list[tuple[int, str]] = []
         self._sold: list[int] = []
         self._posts: list[int] = []
+        self._wrote: list[int] = []
+        self._read: set[int] = set()
         self.offline = False
         self.held: list[Row] = []
         self.at = BEGIN
@@ -51,6 +55,7 @@ class Shop:
         profiles = [{"visitor": n, "plan": choice(PLANS), "since": before} for n in range(VISITORS)]
         rates = [{"country": name, "percent": Decimal("20.0"), "since": before} for name in COUNTRIES]
         pairs = {(self._person(), self._person()) for _ in range(5 * PEOPLE)}
+        self._read = {author for follower, author in pairs if follower == READER}
         with self._db.transaction() as tx:
             tx.upsert("profiles", profiles)
             tx.upsert("tax_rates", rates)
@@ -90,11 +95,15 @@ class Shop:
             self._stream("requests").append(late)
         return len(late)
 
-    def follow(self, follower: int, author: int) -> None:
-        self._table("follows").upsert({"follower": follower, "author": author})
+    def stranger(self) -> int:
+        """Who wrote last of those whom the reader does not follow."""
+        return next(one for one in reversed(self._wrote) if one != READER and one not in self._read)
 
-    def unfollow(self, follower: int, author: int) -> None:
-        self._table("follows").delete({"follower": follower, "author": author})
+    def follow(self, author: int) -> None:
+        self._table("follows").upsert({"follower": READER, "author": author})
+
+    def unfollow(self, author: int) -> None:
+        self._table("follows").delete({"follower": READER, "author": author})
 
     def _table(self, name: str) -> Any:
         return self._db.topic(name)
@@ -189,11 +198,12 @@ class Shop:
         ]
         if posts:
             tx.upsert("posts", posts)
+        self._wrote = (self._wrote + [row["author"] for row in posts])[-100:]
         self._posts = (self._posts + [row["id"] for row in posts])[-300:]
         if self._posts and chance.random() < 0.3:
             tx.delete("posts", self._posts.pop(chance.randrange(len(self._posts))))
         one, two = self._person(), self._person()
-        if one != two and chance.random() < 0.5:
+        if one not in (two, READER) and chance.random() < 0.5:
             pair = {"follower": one, "author": two}
             (tx.upsert if chance.random() < 0.6 else tx.delete)("follows", pair)
         if self._sold and chance.random() < 0.3:

@@ -12,12 +12,13 @@ from typing import Any
 from evert.database import Database
 from evert.database import open as open_database
 from evert.demo.keeping import Keeper, Said
-from evert.demo.life import AHEAD, PHONE, STEP, WRONG, Shop
+from evert.demo.life import AHEAD, PHONE, READER, STEP, WRONG, Shop
 from evert.errors import Disproved
 
 SPEED = 60
 """How many times as fast as ours the time of the shop goes by."""
-FOLLOWER, AUTHOR = 1, 29
+_READ = 0.4
+"""The part of the whole after which the reader unfollows."""
 Say = Callable[[str], None]
 
 
@@ -28,6 +29,9 @@ class Ran:
     waited: int = 0
     paused: float = 0.0
     late: int = 0
+    author: int | None = None
+    brought: int = 0
+    unfollowed: bool = False
     killed: bool = False
 
 
@@ -49,9 +53,13 @@ class Story:
             self._keeper = Keeper(self._folder)
             try:
                 views = self._keeper.wait("defined")[-1]["defined"]
-                self._say(f"{views} views are defined. A minute of the shop takes a second.")
+                self._say(f"{views} views are defined. They are built over what is there in the morning ...")
                 shop = Shop(db)
                 shop.open()
+                shop.step()
+                self._keeper.order("build")
+                self._keeper.wait("built")
+                self._say("The shop opens. A minute of it takes a second.")
                 self._keeper.order("go")
                 self._live(db, shop)
                 self._say(
@@ -78,17 +86,30 @@ class Story:
             )
 
     def _live(self, db: Database, shop: Shop) -> None:
-        acts = self._acts(db, shop)
+        acts = self._acts(shop)
         due = time.monotonic()
         for number in range(self._steps):
             for at, act in acts:
                 if number == round(at * self._steps):
                     act()
+            if number > self._steps * _READ and not self._ran.unfollowed:
+                self._unfollow(db, shop)
             shop.step()
             due += STEP.total_seconds() / SPEED
             time.sleep(max(0.0, due - time.monotonic()))
 
-    def _acts(self, db: Database, shop: Shop) -> list[tuple[float, Callable[[], None]]]:
+    def _unfollow(self, db: Database, shop: Shop) -> None:
+        """As soon as the reader has something of the author; the processor may have been busy, or away."""
+        ran = self._ran
+        ran.brought = posts_of(db.views["timelines"].rows(), ran.author)
+        if ran.author is not None and ran.brought:
+            shop.unfollow(ran.author)
+            ran.unfollowed = True
+            self._say(
+                f"  {shop.at:%H:%M}  ... has {ran.brought} recent posts of person {ran.author}, and unfollows"
+            )
+
+    def _acts(self, shop: Shop) -> list[tuple[float, Callable[[], None]]]:
         """What happens when, as a part of the whole."""
         clock = lambda: f"{shop.at:%H:%M}"  # noqa: E731
         ran = self._ran
@@ -102,12 +123,9 @@ class Story:
             shop.offline = True
 
         def follow() -> None:
-            shop.follow(FOLLOWER, AUTHOR)
-            self._say(f"  {clock()}  person {FOLLOWER} follows person {AUTHOR}")
-
-        def unfollow() -> None:
-            shop.unfollow(FOLLOWER, AUTHOR)
-            self._say(f"  {clock()}  ... and does not any more")
+            ran.author = shop.stranger()
+            shop.follow(ran.author)
+            self._say(f"  {clock()}  person {READER} follows person {ran.author}")
 
         def stop() -> None:
             self._begun, self._held = time.monotonic(), shop.events
@@ -136,21 +154,15 @@ class Story:
             (0.1, tax),
             (0.2, offline),
             (0.3, follow),
-            (0.4, unfollow),
             (0.5, stop),
             (0.65, go),
             (0.8, back),
         ]
 
 
-def inbox(db: Database) -> tuple[int, int]:
-    """How many posts of the author came into the follower's timeline, and how many went, by its feed of changes."""
-    came = went = 0
-    for change in db.views["timelines"].changes(after=0):
-        for row in change.rows.to_pylist() if change.kind == "delta" else ():
-            if (row["follower"], row["author"]) == (FOLLOWER, AUTHOR):
-                came, went = came + max(row["_weight"], 0), went + max(-row["_weight"], 0)
-    return came, went
+def posts_of(rows: list[dict[str, Any]], author: int | None) -> int:
+    """How many posts of somebody are in the reader's timeline."""
+    return sum((row["follower"], row["author"]) == (READER, author) for row in rows)
 
 
 def summary(db: Database, shop: Shop, ran: Ran, epochs: list[Said]) -> list[str]:
@@ -159,14 +171,14 @@ def summary(db: Database, shop: Shop, ran: Ran, epochs: list[Said]) -> list[str]
     status = {one.name: one for one in db.status()}
     return [
         "",
-        *_of_joins(answers, *inbox(db)),
+        *_of_joins(answers, ran),
         *_of_time(answers, status, ran, shop),
         *_of_tables(answers),
         *_of_epochs(epochs, shop),
     ]
 
 
-def _of_joins(answers: dict[str, list[dict[str, Any]]], came: int, went: int) -> list[str]:
+def _of_joins(answers: dict[str, list[dict[str, Any]]], ran: Ran) -> list[str]:
     through = answers["click_through"]
     searches, clicked = (sum(row[name] for row in through) for name in ("searches", "clicked"))
     rates: dict[Any, int] = {}
@@ -175,12 +187,13 @@ def _of_joins(answers: dict[str, list[dict[str, Any]]], came: int, went: int) ->
             rates[row["percent"]] = rates.get(row["percent"], 0) + 1
     taxed = ", ".join(f"{count} at {percent} %" for percent, count in sorted(rates.items()))
     longest = max((row["place"] for row in answers["timelines"]), default=0)
+    left = posts_of(answers["timelines"], ran.author)
+    followed = f"; following person {ran.author} brought {ran.brought}, unfollowing left {left}"
     return [
         f"Click-through     {searches:,} searches, {100 * clicked / max(searches, 1):.0f} % of them opened within"
         " an hour",
         f"Taxes             orders in CH, each by the rate of its time: {taxed}",
-        f"Timelines         at most {longest} posts each; {came} of person {AUTHOR} came to person {FOLLOWER}"
-        f" and {went} went",
+        f"Timelines         at most {longest} posts each{followed if ran.unfollowed else ''}",
     ]
 
 

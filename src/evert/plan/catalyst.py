@@ -395,7 +395,7 @@ class Catalyst(Expressions):
         first, child = [], plan
         if plan.getClass().getSimpleName() == "Sort":
             first, child = self.items(plan.order()), plan.child()
-        able = [one for one in self.items(child.output()) if self._has_order(one.dataType())]
+        able = [one for one in self.items(child.output()) if self._has_order(one)]
         ascending = self.module(f"{CATALYST}.expressions.Ascending")
         order = [
             self._of.SortOrder(one, ascending, ascending.defaultNullOrdering(), self._nil) for one in able
@@ -406,8 +406,9 @@ class Catalyst(Expressions):
         """The plan's rows in one partition, ordered by all columns, whatever reads them."""
         return self.analysed(self.stage(self.frame(self.ordered_by_all(plan)).coalesce(1)))
 
-    def _has_order(self, java_type: Any) -> bool:
-        return bool(self._of.RowOrdering.isOrderable(java_type))
+    def _has_order(self, attribute: Any) -> bool:
+        """Asked for a list of expressions: a STRUCT's type is a list too, and Py4J might take it for one."""
+        return bool(self._of.RowOrdering.isOrderable(self.sequence([attribute])))
 
     def sharing(self) -> Callable[[Any], Any]:
         """What makes equal exchanges of a physical plan one, so that what branches read is computed once.

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from evert.errors import BadOption, BadRow, Refused
 from evert.log.topic import Topic
-from evert.schema import decode
+from evert.schema import arrow_json, decode
 from evert.schema.fit_values import refuse_constant
 from evert.schema.rows import from_values
 from evert.schema.schema import Schema
@@ -162,12 +162,14 @@ def table(kind: str, data: bytes, schema: Schema, name: str, required: Sequence[
         return _arrow(data)
     if kind == JSON:
         return of_json(_read(data, decode.json_reader(schema)), schema, name, required)
-    lines = data.splitlines(keepends=kind == CSV)
-    whole = max(len(lines), 1)
+    if kind == LINES and (read := arrow_json.read(data, schema, required)) is not None:
+        return read
+    split = data.splitlines(keepends=kind == CSV)
+    whole = max(len(split), 1)
     if kind == CSV:
-        found = list(decode.csv(lines, schema, topic=name, chunk=whole, required=required))
+        found = list(decode.csv(split, schema, topic=name, chunk=whole, required=required))
     else:
-        found = list(decode.json_lines(lines, schema, topic=name, chunk=whole, required=required))
+        found = list(decode.json_lines(split, schema, topic=name, chunk=whole, required=required))
     return found[0] if found else schema.arrow.empty_table()
 
 
