@@ -1,6 +1,6 @@
 """The process that keeps the shop's views, told what to do line by line, and telling in JSON what it has done.
 
-build ── take in what is there    go ── run epochs    pause ── stop running them    prove ── compare with Spark    end
+build ── take in what is there   go ── run epochs   pause ── stop running them   prove ── compare with Spark   end
 """
 
 from __future__ import annotations
