@@ -117,12 +117,19 @@ class Reader:
         (opened,) = self.open([name])
         return self.look_up(opened, key)
 
+    def known(self, name: str, at_least: int = 0) -> Opened | None:
+        """The view as it is, if it was opened since the last commit and has reached `at_least`; without waiting."""
+        known = self._recent.get(name)
+        if known is None or known.version != self.catalog.seen() or time.monotonic() >= known.until:
+            return None
+        return known.opened if known.reaches(at_least) else None
+
     def recent(self, name: str, at_least: int = 0) -> Opened:
         """The view as it is, opened once for each commit; it is known to have reached `at_least`."""
+        known = self.known(name, at_least)
+        if known is not None:
+            return known
         version, now = self.catalog.seen(), time.monotonic()
-        known = self._recent.get(name)
-        if known is not None and known.version == version and now < known.until and known.reaches(at_least):
-            return known.opened
         (opened,) = self.open([name])
         if len(self._recent) > FORGET_AFTER:
             self._recent.clear()
