@@ -12,6 +12,7 @@ from evert.demo.keeper import definitions
 from evert.plan.statements import CreateTopic, CreateView, parse
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "more", [pytest.param([], marks=pytest.mark.slow), ["--crash"]], ids=["plain", "crash"]
 )

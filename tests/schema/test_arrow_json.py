@@ -162,6 +162,11 @@ def test_what_arrow_reads_otherwise_is_left_to_the_decoder(data: bytes) -> None:
     assert read(data, schema, required=["a"]) is None
 
 
+def test_a_decimal_with_too_many_digits_is_left_to_the_decoder() -> None:
+    assert read(b'{"a":12345678}', Schema.parse("a DECIMAL(9,2)")) is None
+    assert read(b'{"a":1234567}', Schema.parse("a DECIMAL(9,2)")) is not None
+
+
 def test_a_type_that_arrow_reads_otherwise_is_left_to_the_decoder() -> None:
     for kind in (
         "FLOAT",
