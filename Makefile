@@ -24,7 +24,7 @@ check: $(VENV)/.test  ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.test  ## measure: WHAT=log (beside SQLite, JSON lines and Kafka), nexmark, floor, growth, state, backfill, tpch or policies
+bench: $(VENV)/.test  ## measure: WHAT=log (beside SQLite, JSON lines and Kafka), nexmark, floor, growth, state, backfill, tpch, policies or serve
 	$(BIN)/python bench/$(or $(WHAT),log).py $(ARGS)
 
 soak: $(VENV)/.test  ## the long tests: crashes by the hundred, a minute at full speed

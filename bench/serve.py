@@ -3,7 +3,7 @@
 `evert serve` keeps two views in its process beside. Clients in processes of their own, with a few connections
 each, send batches of lines as fast as they are answered, then look up random keys, first of views at rest, then
 while others append and epochs run. Beside it the same rows, and the same keys, through the Python API in one
-process, without HTTP. In the end every view is proved, and every event that was answered for is in the log.
+process, without HTTP. In the end every view is proved.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def main() -> None:
             figures.add("look up", "Python, in one process", [looked_up(db)], "look-ups/s")
             db.refresh()
             right = all(proof.holds for proof in db.prove())
-            figures.say(f"{db.topic('orders').count():,} events, every view {'proved' if right else 'WRONG'}")
+            events = sum(batch.num_rows for batch in db.topic("orders").read(columns=["id"]))
+            figures.say(f"{events:,} events, every view {'proved' if right else 'WRONG'}")
 
 
 def define(db: evert.Database) -> None:

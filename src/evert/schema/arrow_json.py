@@ -18,7 +18,6 @@ from evert.schema.types import Atom, Column, DataType, Decimal, Text
 
 _LARGEST = 1 << 30
 _EXACT = float(1 << 53)
-_AS_IT_IS = {"BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT"}
 _FIRST_DAY = -719_162
 """0001-01-01 as days since 1970: Arrow knows a year 0, we do not."""
 _FIRST_MOMENT = _FIRST_DAY * 86_400 * 1_000_000
@@ -98,16 +97,10 @@ def _finisher(kind: DataType) -> Callable[[pa.Array], pa.Array] | None:
             return _timestamp
         case Atom("TIMESTAMP_NTZ"):
             return _timestamp_ntz
-        case Atom(name) if name in _AS_IT_IS:
-            return _same
-        case Decimal() | Text("STRING"):
+        case Atom("BOOLEAN" | "TINYINT" | "SMALLINT" | "INT" | "BIGINT") | Decimal() | Text("STRING"):
             return _valid
         case _:
             return None
-
-
-def _same(array: pa.Array) -> pa.Array:
-    return array
 
 
 def _valid(array: pa.Array) -> pa.Array:
