@@ -51,7 +51,7 @@ def main() -> None:
             define(db)
             figures.add("append", "Python, in one process", [directly(db, chosen)], "events/s")
         with subprocess.Popen(
-            [sys.executable, "-m", "evert", "--db", str(path), "--json", "serve", "--port", "0"],
+            [Path(sys.executable).with_name("evert"), "--db", path, "--json", "serve", "--port", "0"],
             stdout=subprocess.PIPE,
             text=True,
         ) as server:
