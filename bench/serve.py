@@ -8,10 +8,11 @@ process, without HTTP. In the end every view is proved.
 
 from __future__ import annotations
 
-import http.client
 import json
 import multiprocessing
 import random
+import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -31,7 +32,7 @@ VIEWS = {
     "spent": "SELECT customer, count(*) AS orders, sum(amount) AS amount FROM orders GROUP BY customer",
     "by_minute": "SELECT window(at, '1 minute') AS window, count(*) AS orders FROM orders GROUP BY 1",
 }
-Step = Callable[[http.client.HTTPConnection], int]
+Step = Callable[["Connection"], int]
 context = multiprocessing.get_context("spawn")
 
 
@@ -44,6 +45,7 @@ def main() -> None:
     options.add_argument(
         "--beside", type=int, default=2_000, help="events/s that come in while keys are looked up"
     )
+    options.add_argument("--pace", type=int, default=500, help="look-ups/s at which their time is taken")
     chosen = options.parse_args()
     with Figures("serve", chosen) as figures, tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "serve.evert"
@@ -120,15 +122,17 @@ def measure(figures: Figures, port: int, chosen: Any) -> None:
     figures.add("append", "HTTP, JSON lines", [rate], "events/s", note=note)
     caught_up(port)
     report(figures, "look up", port, chosen)
-    pace = context.Process(target=trickle, args=(port, chosen.seconds + 6, chosen.beside))
+    pace = context.Process(target=trickle, args=(port, 2 * chosen.seconds + 9, chosen.beside))
     pace.start()
     time.sleep(3)
     report(figures, "look up while epochs run", port, chosen)
+    report(figures, f"{chosen.pace:,} look-ups/s while epochs run", port, chosen, chosen.pace)
     pace.join()
 
 
-def report(figures: Figures, case: str, port: int, chosen: Any) -> None:
-    read = clients(chosen.readers, port, chosen.seconds, look)
+def report(figures: Figures, case: str, port: int, chosen: Any, pace: int = 0) -> None:
+    """Look-ups as fast as they are answered, or so many a second at regular times."""
+    read = clients(chosen.readers, port, chosen.seconds, look, pace=pace / chosen.readers)
     note = f"at {len({position for position, _ in read})} positions"
     figures.add(case, "HTTP", [len(read) / chosen.seconds], "look-ups/s", note=note)
     times = sorted(spent for _, spent in read)
@@ -136,34 +140,38 @@ def report(figures: Figures, case: str, port: int, chosen: Any) -> None:
         figures.add(f"{case}, p{share}", "HTTP", [times[len(times) * share // 100] * 1e3], "ms")
 
 
-def clients(number: int, port: int, seconds: float, work: Any, *more: Any) -> list[tuple[int, float]]:
+def clients(
+    number: int, port: int, seconds: float, work: Any, *more: Any, pace: float = 0
+) -> list[tuple[int, float]]:
     """What so many processes were answered in so many seconds, and how long each answer took."""
     with context.Pool(number) as pool:
-        asked = [(port, seconds, work, one, more) for one in range(number)]
+        asked = [(port, seconds, pace, work, one, more) for one in range(number)]
         return [answer for found in pool.starmap(client, asked, chunksize=1) for answer in found]
 
 
 def client(
-    port: int, seconds: float, work: Any, number: int, more: tuple[Any, ...]
+    port: int, seconds: float, pace: float, work: Any, number: int, more: tuple[Any, ...]
 ) -> list[tuple[int, float]]:
-    connection = http.client.HTTPConnection("127.0.0.1", port)
+    """With a pace, an answer's time counts from when its question was due, however late it was asked."""
     step: Step = work(number, *more)
-    step(connection)
-    found, end = [], time.perf_counter() + seconds
-    while (begun := time.perf_counter()) < end:
-        answer = step(connection)
-        found.append((answer, time.perf_counter() - begun))
+    with Connection(port) as connection:
+        step(connection)
+        found, begun = [], time.perf_counter()
+        end = begun + seconds
+        while begun < end:
+            answer = step(connection)
+            found.append((answer, time.perf_counter() - begun))
+            begun = begun + 1 / pace if pace else time.perf_counter()
+            time.sleep(max(0.0, begun - time.perf_counter()))
     return found
 
 
 def send(number: int, batch: int) -> Step:
     """Appends a batch; answered with how many rows it has."""
     data = body(batch, number * batch)
-    headers = {"Content-Type": "application/x-ndjson"}
 
-    def step(connection: http.client.HTTPConnection) -> int:
-        connection.request("POST", "/topics/orders", data, headers)
-        rows: int = answered(connection)["rows"]
+    def step(connection: Connection) -> int:
+        rows: int = connection.ask("POST /topics/orders", data)["rows"]
         return rows
 
     return step
@@ -173,10 +181,9 @@ def look(number: int) -> Step:
     """Looks up a key; answered with the position of the view."""
     chance = random.Random(number)
 
-    def step(connection: http.client.HTTPConnection) -> int:
+    def step(connection: Connection) -> int:
         key = chance.randrange(KEYS)
-        connection.request("GET", f"/views/spent/row?key={key}")
-        found = answered(connection)
+        found = connection.ask(f"GET /views/spent/row?key={key}")
         assert found["row"]["customer"] == key
         position: int = found["position"]
         return position
@@ -184,18 +191,39 @@ def look(number: int) -> Step:
     return step
 
 
-def answered(connection: http.client.HTTPConnection) -> Any:
-    response = connection.getresponse()
-    text = response.read()
-    if response.status != 200:
-        raise RuntimeError(text.decode())
-    return json.loads(text)
+class Connection:
+    """As little of an HTTP client as this needs: what it costs is taken from the server's two cores."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port))
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def ask(self, request: str, data: bytes = b"") -> Any:
+        head = f"{request} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
+        self._socket.sendall(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
+        answer, whole = b"", 1
+        while len(answer) < whole:
+            if not (piece := self._socket.recv(1 << 20)):
+                raise ConnectionError("the server has gone")
+            answer += piece
+            told, found, _ = answer.partition(b"\r\n\r\n")
+            if found:
+                size = re.search(rb"content-length: (\d+)", told, re.IGNORECASE)
+                whole = len(told) + 4 + int(size[1] if size else 0)
+        if not told.startswith(b"HTTP/1.1 200 "):
+            raise RuntimeError(answer.decode())
+        return json.loads(answer[len(told) + 4 :])
 
 
 def ask(port: int, path: str) -> Any:
-    connection = http.client.HTTPConnection("127.0.0.1", port)
-    connection.request("GET", path)
-    return answered(connection)
+    with Connection(port) as connection:
+        return connection.ask(f"GET {path}")
 
 
 def caught_up(port: int) -> None:
@@ -207,14 +235,14 @@ def caught_up(port: int) -> None:
 
 def trickle(port: int, seconds: float, pace: int) -> None:
     """Events that come in steadily, twenty times a second, so that epochs run without end."""
-    connection = http.client.HTTPConnection("127.0.0.1", port)
     step = send(0, pace // 20)
     due = time.perf_counter()
     end = due + seconds
-    while due < end:
-        step(connection)
-        due += 0.05
-        time.sleep(max(0.0, due - time.perf_counter()))
+    with Connection(port) as connection:
+        while due < end:
+            step(connection)
+            due += 0.05
+            time.sleep(max(0.0, due - time.perf_counter()))
 
 
 if __name__ == "__main__":

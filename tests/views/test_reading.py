@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.views.engine import COLUMNS, Engine, counted, open_database
 
 from evert.errors import NotReady, Refused, Stopped, TimedOut, UnknownView
+
+KEYS = (0.0, 1.0, 2.5, float("inf"))
 
 
 def test_a_view_gives_its_rows_as_often_as_they_are_there(engine):
@@ -38,6 +43,39 @@ def test_a_row_is_found_by_its_key_in_whatever_run_it_lies(engine):
     assert view.get("s29") == {"shop": "s29", "n": 29}
     assert view.get("s8") is None
     assert view.get("nowhere") is None
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(st.dictionaries(st.sampled_from(KEYS), st.none() | st.integers(0, 2)), max_size=12), st.data()
+)
+def test_a_look_up_finds_what_the_view_holds_whatever_came_and_went(tmp_path_factory, epochs, data):
+    columns = pa.schema([("at", pa.float64()), ("n", pa.int64())])
+    with open_database(tmp_path_factory.mktemp("db")) as db:
+        engine = Engine(db)
+        view = engine.view("sold", key=["at"], columns=columns)
+        held: dict[float, int] = {}
+        for position, rows in enumerate(epochs, 1):
+            delta: Counter[tuple[float, int]] = Counter()
+            for key, n in rows.items():
+                if key in held:
+                    delta[key, held.pop(key)] -= 1
+                if n is not None:
+                    held[key] = n
+                    delta[key, n] += 1
+            merge = data.draw(st.booleans())
+            engine.epoch(position, {"sold": {row: w for row, w in delta.items() if w}}, merge=merge)
+            for key in KEYS:
+                found = view.get(key)
+                assert (None if found is None else found["n"]) == held.get(key)
+
+
+def test_zero_and_minus_zero_are_one_key_and_so_are_all_nans(engine):
+    columns = pa.schema([("at", pa.float64()), ("n", pa.int64())])
+    view = engine.view("sold", key=["at"], columns=columns)
+    engine.epoch(1, {"sold": {(-0.0, 1): 1, (float("nan"), 2): 1}})
+    assert view.get(0.0) == {"at": 0.0, "n": 1}
+    assert view.get(float("nan"))["n"] == 2
 
 
 def test_a_key_may_have_several_columns_and_nulls(engine):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -14,14 +13,12 @@ from evert.database import Database
 from evert.errors import BadQuery, NotFound
 from evert.log.topic import POSITION as POSITION_COLUMN
 from evert.schema.rows import from_values
-from evert.schema.schema import Schema
 from evert.schema.types import quote_name
 from evert.serve.answers import FORMAT, POSITION, answer, wanted
 from evert.serve.bodies import ARROW, CSV, JSON, json_body
 from evert.serve.http import Call, Endpoint, Param, json_answer
 from evert.values import as_json
-from evert.views.definition import Definition
-from evert.views.reader import Opened
+from evert.views.reader import Opened, Seen, key_arrays
 from evert.views.view import View
 
 _FORMATS = (JSON, CSV, ARROW)
@@ -102,12 +99,13 @@ def _select(view: str, asked: dict[str, Any]) -> str:
 
 
 async def row(call: Call) -> Response:
-    """Where the view is open and nothing has been committed since, this takes less time than to go to a thread."""
-    name, at_least = call.path("view"), call.query["at_least"] or 0
-    opened = call.db.reader.known(name, at_least)
+    """A view that has been opened is looked at here: that takes less time than to go to a thread."""
+    name, reader, at_least = call.path("view"), call.db.reader, call.query["at_least"] or 0
+    opened = reader.known(name, at_least)
     if opened is None:
         await _reached(call)
-        opened = await call.run(call.db.reader.recent, name, at_least)
+        here = reader.is_open(name)
+        opened = reader.recent(name, at_least) if here else await call.run(reader.recent, name, at_least)
     if opened.instead is None:
         found = _row(call.db, opened, call.query["key"])
     else:
@@ -117,26 +115,21 @@ async def row(call: Call) -> Response:
 
 def _row(db: Database, opened: Opened, texts: list[str]) -> dict[str, Any]:
     view = opened.seen.view
-    rows = db.reader.look_up(opened, _key(view, texts))
+    rows = db.reader.look_up(opened, _key(opened.seen, texts))
     if not rows:
         shown = ", ".join(texts)
         raise NotFound(f"{view.name} has no row of the key {shown}", view=view.name, position=view.position)
     return {"view": view.name, "position": view.position, "row": as_json(rows[0], view.schema)}
 
 
-def _key(view: Definition, texts: list[str]) -> list[Any]:
+def _key(seen: Seen, texts: list[str]) -> list[pa.Array]:
     """The values of a key, from their texts."""
+    view = seen.view
     if view.key is None or len(texts) != len(view.key):
-        return list(texts)  # what is wrong is said by the look-up
-    schema = _key_schema(view.schema, view.key)
+        return key_arrays(view, texts)  # which says what is wrong
     cells = dict(zip(view.key, texts, strict=True))
-    table = from_values(schema, schema.text_plan, [cells], topic=view.name)
-    return [column[0].as_py() for column in table.columns]
-
-
-@lru_cache(maxsize=256)
-def _key_schema(schema: pa.Schema, key: tuple[str, ...]) -> Schema:
-    return Schema.from_arrow(pa.schema([schema.field(name) for name in key]))
+    schema = seen.key_schema
+    return from_values(schema, schema.text_plan, [cells], topic=view.name).columns
 
 
 async def ask(call: Call) -> Response:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from evert.disk import disk_errors
 from evert.errors import Corrupt
 from evert.trace.arrays import one_chunk
 from evert.trace.consolidate import HASH, hashes_of, joined, sorted_by_hash
+from evert.trace.keys import same_rows
 from evert.trace.sink import Sink
 
 MAGIC = b"EVERTRUN\x01".ljust(64, b"\0")
@@ -55,6 +56,7 @@ class Run:
         self.table = table
         self.hashes: np.ndarray = hashes_of(table)
         self.rows: int = table.num_rows
+        self._columns: dict[str, pa.Array] = {}
 
     @classmethod
     def of(cls, rows: pa.Table) -> Run:
@@ -63,7 +65,27 @@ class Run:
         return cls(Stored(0, "", 0, table.nbytes, table.num_rows, 0), table)
 
     def column(self, name: str) -> pa.Array:
-        return one_chunk(self.table.column(name))
+        found = self._columns.get(name)
+        if found is None:
+            found = self._columns[name] = one_chunk(self.table.column(name))
+        return found
+
+    def places(self, sought: np.uint64, names: Sequence[str], key: Sequence[pa.Array]) -> list[int]:
+        """Where the rows of one key are, whose hash is sought and whose values are arrays of one."""
+        found = []
+        place = int(self.hashes.searchsorted(sought))
+        while place < self.rows and self.hashes[place] == sought:
+            if all(self._has(place, name, value) for name, value in zip(names, key, strict=True)):
+                found.append(place)
+            place += 1
+        return found
+
+    def _has(self, place: int, name: str, value: pa.Array) -> bool:
+        """Whether a value is there; what is not plainly the same may still be equal, such as NaN."""
+        column = self.column(name)
+        if column[place].equals(value[0]):
+            return True
+        return bool(same_rows([column], np.array([place]), [value], np.array([0]))[0])
 
 
 class RunWriter:

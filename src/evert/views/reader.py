@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ import pyarrow as pa
 
 from evert.catalog import Catalog, Transaction
 from evert.errors import Corrupt, NotReady, Refused, Stopped
+from evert.schema.schema import Schema
 from evert.trace.arrays import take_rows
-from evert.trace.consolidate import consolidate, weights_of
+from evert.trace.consolidate import weights_of
 from evert.trace.keys import hash_rows, same_rows
 from evert.trace.runs import Run, RunCache, Stored
 from evert.trace.trace import Layout, Trace
@@ -48,11 +50,15 @@ class Seen:
     view: Definition
     runs: tuple[tuple[int, Stored], ...]
 
-    @property
+    @cached_property
     def layout(self) -> Layout:
         names = self.view.schema.names
         key = range(len(names)) if self.view.key is None else [names.index(name) for name in self.view.key]
         return Layout(tuple(f"c{i}" for i in key))
+
+    @cached_property
+    def key_schema(self) -> Schema:
+        return Schema.from_arrow(pa.schema([self.view.schema.field(name) for name in self.view.key or ()]))
 
 
 @dataclass(frozen=True)
@@ -115,7 +121,7 @@ class Reader:
     def get(self, name: str, key: Sequence[Any]) -> list[dict[str, Any]]:
         """The rows of a key."""
         (opened,) = self.open([name])
-        return self.look_up(opened, key)
+        return self.look_up(opened, key_arrays(opened.seen.view, key))
 
     def known(self, name: str, at_least: int = 0) -> Opened | None:
         """The view as it is, if it was opened since the last commit and has reached `at_least`; without waiting."""
@@ -124,36 +130,43 @@ class Reader:
             return None
         return known.opened if known.reaches(at_least) else None
 
+    def is_open(self, name: str) -> bool:
+        """Whether the view was opened before, and nothing in it was damaged: then `recent` takes no time."""
+        known = self._recent.get(name)
+        return known is not None and known.opened.instead is None
+
     def recent(self, name: str, at_least: int = 0) -> Opened:
         """The view as it is, opened once for each commit; it is known to have reached `at_least`."""
         known = self.known(name, at_least)
         if known is not None:
             return known
         version, now = self.catalog.seen(), time.monotonic()
-        (opened,) = self.open([name])
+        with self.catalog.read() as tx:
+            seen = look(tx, readable(tx, name))
+        last = self._recent.get(name)
+        opened = last.opened if last is not None and last.opened.seen == seen else self.open([name])[0]
         if len(self._recent) > FORGET_AFTER:
             self._recent.clear()
         self._recent[name] = _Recent(version, now + RECENT_SECONDS, opened)
         return opened
 
-    def look_up(self, opened: Opened, key: Sequence[Any]) -> list[dict[str, Any]]:
-        """The rows of a key, which are in one of the shards."""
-        view = opened.seen.view
-        needles = key_arrays(view, key)
-        hashes = hash_rows(needles, 1, self._bits)
+    def look_up(self, opened: Opened, key: Sequence[pa.Array]) -> list[dict[str, Any]]:
+        """The row of a key, given as arrays of one, if there is such a row.
+
+        A key has at most one row in every commit, so the newest run that has the key says what it is.
+        """
+        schema = opened.seen.view.schema
         if opened.instead is not None:
-            return rows_of_key(view, opened.instead, key)
-        found = [
-            take_rows(run.table, rows)
-            for runs in opened.shards
-            for _, run, rows in Trace(opened.seen.layout, runs).matches(hashes, needles)
-        ]
-        if not found:
-            return []
-        rows = pa.concat_tables(found)
-        if rows.num_rows > 1:
-            rows = consolidate(rows)
-        return listed(repeated(surface(rows, view.schema), view.schema))
+            return rows_of_key(opened.seen.view, opened.instead, key)
+        (sought,) = hash_rows(key, 1, self._bits)
+        names = opened.seen.layout.key
+        for runs in opened.shards:
+            for run in runs:
+                places = run.places(sought, names, key)
+                if places:
+                    weights = run.column(WEIGHT)
+                    return [_row(run, place, schema) for place in places if weights[place].as_py() > 0]
+        return []
 
     def count(self, name: str) -> int:
         """How many rows there are: the sum of the weights, whatever run they lie in."""
@@ -272,14 +285,17 @@ def key_arrays(view: Definition, key: Sequence[Any]) -> list[pa.Array]:
     return arrays
 
 
-def rows_of_key(view: Definition, weighted: pa.Table, key: Sequence[Any]) -> list[dict[str, Any]]:
-    """The rows of a key among all rows of a view."""
-    needles = key_arrays(view, key)
+def rows_of_key(view: Definition, weighted: pa.Table, key: Sequence[pa.Array]) -> list[dict[str, Any]]:
+    """The rows of a key, given as arrays of one, among all rows of a view."""
     names = view.key or ()
     columns = [weighted.column(view.schema.get_field_index(name)).combine_chunks() for name in names]
     at = np.arange(weighted.num_rows)
-    same = same_rows(columns, at, needles, np.zeros(len(at), np.int64)) if columns else np.ones(len(at), bool)
+    same = same_rows(columns, at, key, np.zeros(len(at), np.int64)) if columns else np.ones(len(at), bool)
     return listed(repeated(take_rows(weighted, np.flatnonzero(same)), view.schema))
+
+
+def _row(run: Run, place: int, columns: pa.Schema) -> dict[str, Any]:
+    return {name: run.column(f"c{i}")[place].as_py() for i, name in enumerate(columns.names)}
 
 
 def weighted_schema(columns: pa.Schema) -> pa.Schema:

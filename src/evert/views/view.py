@@ -60,7 +60,7 @@ class Past:
         return reader.total(self.weighted())
 
     def get(self, *key: Any) -> dict[str, Any] | None:
-        return _single(reader.rows_of_key(self._view, self.weighted(), key))
+        return _single(reader.rows_of_key(self._view, self.weighted(), reader.key_arrays(self._view, key)))
 
     def answer(self) -> Answer:
         return Answer(self.position, self.arrow())
