@@ -78,6 +78,18 @@ function arrange(layers) {
   }
 }
 
+/** Moves up what is below a band where no layer has anything. */
+function tighten(layers) {
+  const slots = layers.flat().toSorted((a, b) => a.y - a.tall / 2 - (b.y - b.tall / 2));
+  let bottom = slots[0].y;
+  let up = 0;
+  for (const one of slots) {
+    up += Math.max(0, one.y - one.tall / 2 - bottom - 2 * GAP);
+    bottom = Math.max(bottom, one.y + one.tall / 2);
+    one.y -= up;
+  }
+}
+
 /** Where an edge leaves or enters a slot: they do not all share one point. */
 function port(one, side, other) {
   const sorted = one.near[side].toSorted((a, b) => a.y - b.y);
@@ -89,6 +101,7 @@ function port(one, side, other) {
 export function layered(nodes, { width: room, height, least, most }) {
   const { layers, slots, chains } = slotsOf(nodes, height);
   arrange(layers);
+  tighten(layers);
   const between = Math.min(110, Math.max(48, room * 0.07));
   const width = Math.min(most, Math.max(least, (room - (layers.length - 1) * between) / layers.length));
   const stretched =
