@@ -84,6 +84,28 @@ def test_a_view_defined_after_a_base_was_made_does_not_read_it(db, clock):
     assert all(proof.holds for proof in db.prove())
 
 
+def test_two_functions_of_one_name_do_not_make_two_views(db):
+    """The second would be taken for the first where the views are planned again."""
+    db.stream("s", "id INT").append([{"id": 1}, {"id": 2}])
+
+    def above(least):
+        def query(spark):
+            return spark.table("s").where(f"id > {least}")
+
+        return query
+
+    db.view("all", above(0))
+    with pytest.raises(
+        Refused, match=r"another function called .*above.*query is what the view all is made of"
+    ):
+        db.view("some", above(1))
+    assert list(db.views) == ["all"]
+    db.view("all", above(0))
+    db.view("again", above(0))
+    db.refresh(timeout=120)
+    assert db.view("again").count() == db.view("all").count() == 2
+
+
 def test_a_refused_function_does_not_take_over(db):
     db.stream("s", "id INT").append([{"id": 1}, {"id": 2}])
 

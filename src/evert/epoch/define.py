@@ -58,10 +58,43 @@ class Wanted:
 def define(db: Database, planning: Planning, wanted: Wanted) -> Definition:
     """Plan a view and write it down."""
     if not isinstance(wanted.query, str):
+        _refuse_namesake(db, planning.functions.get(wanted.text), wanted)
         planning.functions[wanted.text] = wanted.query
     if wanted.emit == "close":
         return _with_stragglers(db, planning, wanted)
     return _define(db, planning, lambda tx: _create(tx, wanted))
+
+
+def _refuse_namesake(db: Database, known: Callable[[Any], Any] | None, wanted: Wanted) -> None:
+    """A function is found by its name: two of one name, such as closures, cannot be what two views are made of."""
+    if known is None or _is_same(known, wanted.query):
+        return
+    with db.catalog.read() as tx:
+        own = definitions.lookup(tx, wanted.name)
+        others = [one for one in definitions.all(tx) if one.kind == "function" and one.query == wanted.text]
+    for other in others:
+        if own is None or other.name not in (own.name, own.name + LATE):
+            raise Refused(
+                f"another function called {wanted.text} is what the view {other.name} is made of",
+                hint="a view finds its function by its module and name: give each function its own",
+                view=other.name,
+            )
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two functions are the same, though they may have been defined twice, as by a cell run again."""
+    if one is other:
+        return True
+    with suppress(
+        ValueError
+    ):  # of cells that are empty, and of values that do not say whether they are equal
+        return bool(_content(one) == _content(other))
+    return False
+
+
+def _content(function: Any) -> tuple[Any, ...]:
+    cells = tuple(cell.cell_contents for cell in getattr(function, "__closure__", None) or ())
+    return getattr(function, "__code__", function), getattr(function, "__defaults__", None), cells
 
 
 def _with_stragglers(db: Database, planning: Planning, wanted: Wanted) -> Definition:

@@ -286,6 +286,11 @@ class Catalyst(Expressions):
         """Every operator and expression of a plan, subqueries included, with its plain parameters."""
         return list(_nested(json.loads(plan.toJSON())))
 
+    def has_pattern(self, plan: Any, name: str) -> bool:
+        """Whether there is such a part anywhere in a plan, by Spark's name for its pattern."""
+        pattern = self._jvm.org.apache.spark.sql.catalyst.trees.TreePattern.withName(name)
+        return bool(plan.containsPattern(pattern))
+
     def leaves(self, plan: Any) -> list[Any]:
         """The leaves of a plan and of the subqueries in it."""
         plans = [plan, *self.items(plan.subqueriesAll())]
