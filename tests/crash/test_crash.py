@@ -12,7 +12,7 @@ from tests.faults import shim
 from tests.missing import skip_unless
 
 KINDS = ("EIO", "ENOSPC", "ENOSPC+", "SHORT", "KILL")
-STRIDE = 28
+STRIDE = 47
 
 
 @pytest.fixture(scope="module")
