@@ -85,9 +85,7 @@ def _is_same(one: Any, other: Any) -> bool:
     """Whether two functions are the same, though they may have been defined twice, as by a cell run again."""
     if one is other:
         return True
-    with suppress(
-        ValueError
-    ):  # of cells that are empty, and of values that do not say whether they are equal
+    with suppress(ValueError):  # a cell is empty, or its value does not say whether it equals another
         return bool(_content(one) == _content(other))
     return False
 
