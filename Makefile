@@ -13,7 +13,7 @@ help:  ## show this list
 
 setup: $(VENV)/.run  ## make .venv and install Evert with Spark (and a Java runtime where there is none)
 
-demo: $(VENV)/.run  ## a shop lives for a minute, Spark keeps its views, and all are proved against plain Spark SQL
+demo: $(VENV)/.run  ## a shop lives for half a minute, Spark keeps its views, and all are proved against plain Spark SQL
 	@$(BIN)/evert demo
 
 test: $(VENV)/.test check  ## install what the tests need, start the servers they talk to, run them all
