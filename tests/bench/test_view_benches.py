@@ -15,6 +15,7 @@ QUICK = {
     "policies": ["--rows", "2000", "--percent", "1", "--rounds", "1", "--views", "aggregate", "top"],
 }
 LONGER = {
+    "serve": ["--seconds", "1", "--batch", "100"],
     "growth": ["--millions", "0.02", "--epochs", "3"],
     "floor": ["--views", "1", "--events", "3"],
     "backfill": ["--events", "50000", "--queries", "q1", "--runs", "1"],

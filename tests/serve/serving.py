@@ -11,26 +11,29 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
-import uvicorn
 
 import evert
 from evert.serve import Limits, app
+from evert.serve.process import bound, loop, server_of
 
 LINES = {"Content-Type": "application/x-ndjson"}
 
 
 @contextmanager
 def serving(db: evert.Database, limits: Limits | None = None, port: int = 0) -> Iterator[httpx.Client]:
-    config = uvicorn.Config(
-        app(db, limits), port=port, log_level="error", lifespan="on", timeout_graceful_shutdown=1
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
+    server = server_of(app(db, limits))
+    listener = bound("127.0.0.1", port)
+
+    def run() -> None:
+        with loop() as runner:
+            runner.run(server.serve([listener]))
+
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
     while not server.started:
         assert thread.is_alive()
         time.sleep(0.01)
-    found = server.servers[0].sockets[0].getsockname()[1]
+    found = listener.getsockname()[1]
     with httpx.Client(base_url=f"http://127.0.0.1:{found}", timeout=60) as client:
         yield client
     server.should_exit = True

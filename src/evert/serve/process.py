@@ -13,6 +13,7 @@ from pathlib import Path
 
 import uvicorn
 import uvloop
+from starlette.types import ASGIApp
 
 from evert.database import Database
 from evert.errors import BadOption, Refused
@@ -66,17 +67,7 @@ def serve(
     ready: Callable[[], None],
 ) -> None:
     """Answer requests until interrupted; with `keep`, have a process beside that keeps the views."""
-    settings = uvicorn.Config(
-        app(db, limits, hosts),
-        http=Protocol,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=_GRACE,
-        lifespan="on",
-    )
-    server = uvicorn.Server(settings)
+    server = server_of(app(db, limits, hosts))
 
     async def run() -> None:
         keeper = asyncio.create_task(_keep(db.path)) if keep else None
@@ -90,8 +81,27 @@ def serve(
                     await keeper
 
     gc.freeze()  # what has been imported stays: looking through it again would hold up answers
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with loop() as runner:
         runner.run(run())
+
+
+def server_of(application: ASGIApp) -> uvicorn.Server:
+    """The server that answers for an application, as everybody gets it."""
+    settings = uvicorn.Config(
+        application,
+        http=Protocol,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=_GRACE,
+        lifespan="on",
+    )
+    return uvicorn.Server(settings)
+
+
+def loop() -> asyncio.Runner:
+    return asyncio.Runner(loop_factory=uvloop.new_event_loop)
 
 
 async def _keep(folder: Path) -> None:
