@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -9,8 +11,6 @@ import click
 
 from evert.cli.base import Command
 from evert.errors import Unsupported
-
-_LIVE = "\nTo watch it live:  evert demo --live"
 
 
 @click.command(cls=Command)
@@ -38,7 +38,7 @@ def demo(live: bool, crash: bool, seconds: float, port: int) -> None:
         from evert.demo.story import Story
 
         Story(folder, seconds=seconds, crash=crash, say=click.echo).tell()
-        click.echo(_LIVE)
+        click.echo(f"\nTo watch it live:  {_command()} demo --live")
 
 
 def _live(folder: Path, port: int) -> None:
@@ -47,3 +47,11 @@ def _live(folder: Path, port: int) -> None:
     except ImportError as error:
         raise Unsupported(f"the page needs {error.name}", hint="pip install 'evert[serve]'") from None
     run(folder, port, click.echo)
+
+
+def _command() -> str:
+    """This program as it can be typed here, also where it is not on the path, as after `make demo`."""
+    if shutil.which("evert"):
+        return "evert"
+    place = Path(sys.argv[0])
+    return str(place.relative_to(Path.cwd())) if place.is_relative_to(Path.cwd()) else str(place)
