@@ -64,12 +64,11 @@ def main() -> None:
             finally:
                 server.terminate()
         with evert.open(path) as db:
-            figures.add("look up", "Python, in one process", [looked_up(db)], "look-ups/s")
             db.refresh()
             right = all(proof.holds for proof in db.prove())
+            figures.add("look up", "Python, in one process", [looked_up(db)], "look-ups/s", right)
             events = sum(batch.num_rows for batch in db.topic("orders").read(columns=["id"]))
             figures.say(f"{events:,} events, every view {'proved' if right else 'WRONG'}")
-            assert right
 
 
 def define(db: evert.Database) -> None:
