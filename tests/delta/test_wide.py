@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evert.delta import wide
+from evert.trace.groups import Groups
 
 HARD = st.builds(
     math.ldexp,
@@ -30,6 +31,10 @@ def double(exact: Fraction) -> float:
         return math.inf if exact > 0 else -math.inf
 
 
+def together(rows: int) -> Groups:
+    return Groups.in_order(np.array([0]), rows)
+
+
 def one(sums: pa.Array, kind: pa.DataType) -> Any:
     (found,) = wide.result(sums, kind, np.array([False])).to_pylist()
     return found
@@ -40,11 +45,13 @@ def one(sums: pa.Array, kind: pa.DataType) -> Any:
 def test_a_sum_of_doubles_is_the_nearest_to_the_exact_one(terms: list[tuple[float, int]], cut: int) -> None:
     parts = [part for part in (terms[:cut], terms[cut:]) if part]
     sums = [
-        wide.total(pa.array([value for value, _ in part]), np.array([w for _, w in part]), np.array([0]))
+        wide.total(
+            pa.array([value for value, _ in part]), np.array([w for _, w in part]), together(len(part))
+        )
         for part in parts
     ]
     exact = sum((Fraction(value) * weight for value, weight in terms), Fraction(0))
-    merged = wide.merged(pa.concat_arrays(sums), np.array([0]))
+    merged = wide.merged(pa.concat_arrays(sums), together(len(sums)))
     assert repr(one(merged, pa.float64())) == repr(double(exact))
     assert wide.empty(merged).tolist() == [exact == 0]
 
@@ -53,7 +60,7 @@ def test_a_sum_of_doubles_is_the_nearest_to_the_exact_one(terms: list[tuple[floa
 @given(st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), WEIGHTS), min_size=1, max_size=6))
 def test_a_sum_of_integers_has_38_digits(terms: list[tuple[int, int]]) -> None:
     sums = wide.total(
-        pa.array([v for v, _ in terms], pa.int64()), np.array([w for _, w in terms]), np.array([0])
+        pa.array([v for v, _ in terms], pa.int64()), np.array([w for _, w in terms]), together(len(terms))
     )
     exact = sum(value * weight for value, weight in terms)
     if abs(exact) < 10**38:
@@ -81,7 +88,7 @@ def test_a_number_beyond_38_digits_is_recognised(number: int) -> None:
 
 
 @pytest.mark.parametrize("groups", [1, 7, 3000, 100_000])
-def test_many_rows_are_summed_block_by_block(groups: int) -> None:
+def test_many_rows_are_summed(groups: int) -> None:
     random = np.random.default_rng(groups)
     rows = 100_000
     numbers = random.integers(-(2**40), 2**40, rows)
@@ -90,15 +97,15 @@ def test_many_rows_are_summed_block_by_block(groups: int) -> None:
     weights = random.choice([-1, 1, 2], rows)
     expected = np.add.reduceat(numbers * weights, starts)
     for values in (pa.array(numbers), pa.array(numbers / 4096.0)):
-        sums = wide.total(values, weights, starts)
+        sums = wide.total(values, weights, Groups.in_order(starts, rows))
         kind = wide.sum_of(values.type)
         found = wide.result(sums, kind, np.zeros(groups, bool)).cast(pa.float64()).to_numpy()
         scale = 1.0 if values.type == pa.int64() else 4096.0
         assert (found * scale == expected).all()
-        assert wide.merged(sums, np.arange(groups)).equals(sums)
+        assert wide.merged(sums, Groups.in_order(np.arange(groups), groups)).equals(sums)
 
 
 def test_a_small_sum_has_one_digit_whatever_its_sign() -> None:
     for values in (pa.array([5, -7]), pa.array([0.0, -2.0])):
-        sums = wide.total(values, np.array([1, 1]), np.array([0]))
+        sums = wide.total(values, np.array([1, 1]), together(2))
         assert sums.to_pylist() == [[-2]]

@@ -23,10 +23,12 @@ import pyarrow as pa
 from evert.delta import wide
 from evert.delta.operator import DataError
 from evert.schema.digest import valid, whole
+from evert.trace.arrays import one_chunk
+from evert.trace.groups import Groups
 from evert.trace.order import total_codes
 
 _LIMIT = 2**63
-_NONE = np.int64(0x7FFFFFFFFFFFFFFF)
+_NONE = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -83,35 +85,35 @@ class Accumulators:
         """Whether a row cannot be taken back."""
         return self.once or any(function.kind in ("min", "max") for function in self.functions)
 
-    def partial(self, arguments: Sequence[pa.Array], weight: np.ndarray, starts: np.ndarray) -> pa.Table:
-        """The accumulators of groups of rows; a group goes from its start to the next start."""
+    def partial(self, arguments: Sequence[pa.Array], weight: np.ndarray, groups: Groups) -> pa.Table:
+        """The accumulators of groups of rows."""
         _check_range(weight)
         found: list[pa.Array] = []
         for name in self.schema.names:
             kind, at = _split(name)
             if kind == "weight":
-                found.append(self._sums(weight, starts))
+                found.append(self._sums(weight, groups))
             elif kind == "count":
                 present = valid(arguments[at])
-                found.append(self._sums(weight if present is None else weight * present, starts))
+                found.append(self._sums(weight if present is None else weight * present, groups))
             elif kind == "sum":
-                found.append(wide.total(arguments[at], weight, starts))
+                found.append(wide.total(arguments[at], weight, groups))
             else:
-                found.append(_extreme(arguments[at], starts, greatest=kind == "max"))
+                found.append(_extreme(arguments[at], groups, greatest=kind == "max"))
         return pa.table(found, schema=self.schema)
 
-    def merged(self, table: pa.Table, starts: np.ndarray) -> pa.Table:
+    def merged(self, table: pa.Table, groups: Groups) -> pa.Table:
         """The accumulators of groups of accumulators."""
         found: list[pa.Array] = []
         for name, array in zip(self.schema.names, _arrays(table, self.schema), strict=True):
             kind, _ = _split(name)
             if kind in ("weight", "count"):
                 _check_range(array.to_numpy())
-                found.append(self._sums(array.to_numpy(), starts))
+                found.append(self._sums(array.to_numpy(), groups))
             elif kind == "sum":
-                found.append(wide.merged(array, starts))
+                found.append(wide.merged(array, groups))
             else:
-                found.append(_extreme(array, starts, greatest=kind == "max"))
+                found.append(_extreme(array, groups, greatest=kind == "max"))
         return pa.table(found, schema=self.schema)
 
     def nothing(self, count: int) -> pa.Table:
@@ -163,8 +165,8 @@ class Accumulators:
             found |= before.to_numpy() != after.to_numpy()
         return found
 
-    def _sums(self, numbers: np.ndarray, starts: np.ndarray) -> pa.Array:
-        sums = np.add.reduceat(numbers, starts) if len(starts) else np.zeros(0, np.int64)
+    def _sums(self, numbers: np.ndarray, groups: Groups) -> pa.Array:
+        sums = groups.sums(numbers)
         return pa.array(np.minimum(sums, 1) if self.once else sums)
 
     def _result_type(self, function: Function) -> pa.DataType:
@@ -185,13 +187,13 @@ def _arrays(table: pa.Table, schema: pa.Schema) -> list[pa.Array]:
     return [whole(table.column(name)) for name in schema.names]
 
 
-def _extreme(values: pa.Array, starts: np.ndarray, *, greatest: bool) -> pa.Array:
+def _extreme(values: pa.Array, groups: Groups, *, greatest: bool) -> pa.Array:
     """The least or greatest value of each group of rows, NULL where a group has none.
 
-    A group goes from its start to the next start. Of 0.0 and -0.0, which Spark takes for equal and of which it
-    keeps the one it meets first, -0.0 is the lesser here: so the order of the rows does not matter.
+    Of 0.0 and -0.0, which Spark takes for equal and of which it keeps the one it meets first, -0.0 is the lesser
+    here: so the order of the rows does not matter.
     """
-    if not len(starts):
+    if not len(groups):
         return values.slice(0, 0)
     ranks = total_codes(values)
     if greatest:
@@ -199,12 +201,11 @@ def _extreme(values: pa.Array, starts: np.ndarray, *, greatest: bool) -> pa.Arra
     present = valid(values)
     if present is not None:
         ranks = np.where(present, ranks, _NONE)
-    best = np.minimum.reduceat(ranks, starts)
-    hit = ranks == np.repeat(best, np.diff(np.append(starts, len(ranks))))
+    hit = ranks == groups.least(ranks, _NONE)[groups.of_row]
     if present is not None:
         hit &= present
-    place = np.minimum.reduceat(np.where(hit, np.arange(len(ranks)), len(ranks)), starts)
-    return values.take(pa.array(place, mask=place == len(ranks)))
+    place = groups.first_of(np.flatnonzero(hit), len(ranks))
+    return one_chunk(values.take(pa.array(place, mask=place == len(ranks))))
 
 
 def _check_range(numbers: np.ndarray) -> None:

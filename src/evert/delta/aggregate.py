@@ -14,9 +14,10 @@ from evert.delta.accumulate import Accumulators, Function
 from evert.delta.extremes import Extremes, Results, extremes_of, results_of
 from evert.delta.normal import normalised
 from evert.delta.operator import DataError, fitted, names_of, numbered, pieces, weighted, with_weight
-from evert.trace.arrays import arrays_of, take, take_rows
+from evert.schema.digest import whole
+from evert.trace.arrays import arrays_of, one_chunk, take, take_rows
 from evert.trace.consolidate import GONE, HASH, hashes_of, joined, weights_of
-from evert.trace.grouping import grouped
+from evert.trace.groups import Groups, groups_of
 from evert.trace.keys import hash_rows, same_rows
 from evert.trace.trace import Layout
 
@@ -100,25 +101,20 @@ class Aggregate:
         return Layout(names_of(range(self.keys)), latest=True, schema=pa.schema(columns))
 
     def prepare(self, port: int, rows: pa.Table, bits: int) -> pa.Table:
-        rows = fitted(rows, with_weight(self.inputs[port]))
         if port:
-            return self.extremes[port - 1].prepare(rows, bits)
+            return self.extremes[port - 1].prepare(fitted(rows, with_weight(self.inputs[port])), bits)
+        rows = fitted(rows, with_weight(self.inputs[0]), late=True)
         weights = weights_of(rows)
         if not weights.all():
             rows = take_rows(rows, np.flatnonzero(weights))
             weights = weights_of(rows)
         if self.accumulators.grows_only and (weights < 0).any():
             raise DataError("a row was deleted from what keeps only what growing input needs")
-        columns = arrays_of(rows, self.inputs[0].names)
-        columns[: self.keys] = [normalised(column) for column in columns[: self.keys]]
-        keys = columns[: self.keys]
-        hashes = hash_rows(keys, rows.num_rows, bits)
-        order, starts = grouped(hashes, keys, exact=False, whole_rows=True, stable=False, bits=bits)
-        used = {function.argument for function in self.accumulators.functions}
-        ordered = [take(column, order) if at in used else column for at, column in enumerate(columns)]
-        partial = self.accumulators.partial(ordered, weights[order], starts)
-        first = order[starts]
-        return self._busy(self._cell(hashes[first], [take(key, first) for key in keys], partial))
+        keys = [normalised(whole(rows.column(name))) for name in self.layout.key]
+        groups = groups_of(keys, rows.num_rows, bits=bits)
+        partial = self.accumulators.partial([*map(whole, rows.columns)], weights, groups)
+        keys = [one_chunk(take(key, groups.first)) for key in keys]
+        return self._busy(self._cell(hash_rows(keys, len(groups), bits), keys, partial))
 
     def apply(self, deltas: Sequence[pa.Table | None], state: NodeState) -> Iterator[pa.Table]:
         delta = self._merged(deltas, state)
@@ -166,11 +162,10 @@ class Aggregate:
         if cells:
             delta = joined(cells)
             hashes, keys = hashes_of(delta), arrays_of(delta, self.layout.key)
-            order, starts = grouped(hashes, keys, exact=False, whole_rows=True, stable=False, bits=state.bits)
-            if len(starts) < len(order):
-                ordered = take_rows(delta.select(self.accumulators.schema.names), order)
-                at = order[starts]
-                sums = self.accumulators.merged(ordered, starts)
+            groups = groups_of(keys, delta.num_rows, bits=state.bits)
+            if len(groups) < delta.num_rows:
+                at = groups.first
+                sums = self.accumulators.merged(delta, groups)
                 delta = self._cell(hashes[at], [take(key, at) for key in keys], sums)
                 delta = delta if self.extremes else self._busy(delta)
             if delta.num_rows:
@@ -204,8 +199,8 @@ class Aggregate:
     def _added(self, old: pa.Table, delta: pa.Table) -> pa.Table:
         count = old.num_rows
         both = pa.concat_tables([old, delta.select(old.schema.names)])
-        pairs = np.arange(2 * count).reshape(2, count).T.reshape(-1)
-        return self.accumulators.merged(take_rows(both, pairs), np.arange(0, 2 * count, 2))
+        every = np.arange(count)
+        return self.accumulators.merged(both, Groups(np.tile(every, 2), every))
 
     def _results(self, sums: pa.Table, ends: Results, at: np.ndarray) -> list[pa.Array]:
         """The results of the functions for the groups at these places."""

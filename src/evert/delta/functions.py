@@ -119,7 +119,7 @@ def _formatted(values: list[Value], kind: pa.DataType) -> Value:
     assert wanted is not None
     text, unit = wanted
     known = _by_unit(at, unit)
-    return pc.strftime(known.dictionary, format=text).take(known.indices)
+    return pa.DictionaryArray.from_arrays(known.indices, pc.strftime(known.dictionary, format=text))
 
 
 def _by_unit(at: pa.Array, unit: int) -> pa.DictionaryArray:

@@ -114,6 +114,10 @@ def _read(expression: Expression) -> set[int]:
             return set().union(*map(_read, arguments))
 
 
+def _plain(value: Value) -> Value:
+    return value if isinstance(value, pa.Scalar) else one_chunk(value)
+
+
 @dataclass
 class _Rows:
     """Columns of so many rows, and what has been computed of them."""
@@ -123,11 +127,13 @@ class _Rows:
     _known: dict[Expression, Value] = field(default_factory=dict)
 
     def array(self, expression: Expression) -> pa.Array:
-        """The values of an expression; those of a column as it is, which may be late."""
+        """The values of an expression, which may be late: a column as it is, text made of few others."""
         if isinstance(expression, Field):
             return self.columns[expression.place]
         value = self.value(expression)
-        return pa.repeat(value, self.count) if isinstance(value, pa.Scalar) else one_chunk(value)
+        if isinstance(value, pa.Scalar):
+            return pa.repeat(value, self.count)
+        return value if isinstance(value, pa.DictionaryArray) else one_chunk(value)
 
     def value(self, expression: Expression) -> Value:
         match expression:
@@ -143,7 +149,7 @@ class _Rows:
                 return pc.struct_field(self.array(struct), [place])
             case Call(name, arguments, kind):
                 if expression not in self._known:
-                    values = [self.value(argument) for argument in arguments]
+                    values = [_plain(self.value(argument)) for argument in arguments]
                     self._known[expression] = FUNCTIONS[name](values, kind)
                 return self._known[expression]
 

@@ -21,8 +21,10 @@ from itertools import takewhile
 import pyarrow as pa
 
 from evert.delta.inline import Call, Constant, Expression, Field, Make, Work
-from evert.trace.arrays import decoded
-from evert.trace.consolidate import HASH, consolidate
+from evert.schema.digest import whole
+from evert.trace.arrays import take_rows
+from evert.trace.consolidate import WEIGHT, content_of, weights_of, with_weights
+from evert.trace.groups import Groups, groups_of
 
 FEW = 1000
 """Fewer rows are put into windows as they are."""
@@ -37,14 +39,21 @@ def applied(works: Sequence[Work], rows: pa.Table) -> Iterator[pa.Table]:
     if shared is None:
         yield from (work.apply(rows) for work in works)
         return
-    once = decoded(shared.first.apply(rows))
-    if _left(once.slice(0, SAMPLE)) <= PAYS * min(SAMPLE, once.num_rows):
-        once = consolidate(once).drop_columns([HASH])
+    once = shared.first.apply(rows)
+    if len(_alike(once.slice(0, SAMPLE))) <= PAYS * min(SAMPLE, once.num_rows):
+        once = _counted(once)
     yield from (work.apply(once) for work in shared.then)
 
 
-def _left(rows: pa.Table) -> int:
-    return int(consolidate(rows).num_rows)
+def _alike(rows: pa.Table) -> Groups:
+    return groups_of([whole(rows.column(name)) for name in content_of(rows)], rows.num_rows)
+
+
+def _counted(rows: pa.Table) -> pa.Table:
+    """Rows of equal content as one, with the sum of their weights."""
+    groups = _alike(rows)
+    kept = take_rows(rows.drop_columns([WEIGHT]), groups.first)
+    return with_weights(kept, groups.sums(weights_of(rows)), like=rows.schema)
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from evert.trace.between import Spans, gathered_between
 from evert.trace.consolidate import HASH, WEIGHT, hashes_of, joined, negate, weights_of
 from evert.trace.ends import Ends, ends
 from evert.trace.grouping import grouped
+from evert.trace.groups import Groups, groups_of
 from evert.trace.keys import hash_rows
 from evert.trace.order import By, sorted_by
 from evert.trace.trace import Layout
@@ -106,13 +107,14 @@ class Session:
             weights = weights_of(rows)
         columns = arrays_of(rows, self.inputs[0].names)
         keys = [normalised(column) for column in columns[: self.keys]]
-        hashes = hash_rows(keys, rows.num_rows, bits)
-        found = self._sorted(hashes, keys, columns[self.keys], bits)
+        found = self._sorted(keys, columns[self.keys], bits)
         used = {function.argument for function in self.functions}
         ordered = [take(column, found.order) if at in used else column for at, column in enumerate(columns)]
-        sums = self.accumulators.partial(ordered, weights[found.order], found.starts)
+        groups = Groups.in_order(found.starts, rows.num_rows)
+        sums = self.accumulators.partial(ordered, weights[found.order], groups)
         first = found.order[found.starts]
-        return self._cell(hashes[first], [take(key, first) for key in keys], found, sums)
+        keys = [take(key, first) for key in keys]
+        return self._cell(hash_rows(keys, len(first), bits), keys, found, sums)
 
     def apply(self, deltas: Sequence[pa.Table | None], state: NodeState) -> Iterator[pa.Table]:
         (given,) = deltas
@@ -129,7 +131,7 @@ class Session:
     def _near(self, given: pa.Table, state: NodeState) -> pa.Table:
         """The stored sessions that begin within something given, and the one before it if that ends within it."""
         hashes, keys = hashes_of(given), arrays_of(given, self.layout.key)
-        found = self._sorted(hashes, keys, one_chunk(given.column(self._window)), state.bits)
+        found = self._sorted(keys, one_chunk(given.column(self._window)), state.bits)
         first = found.order[found.starts]
         hashes, keys = hashes[first], [take(key, first) for key in keys]
         trace = state.trace("sessions", self.layout)
@@ -155,7 +157,7 @@ class Session:
             raise DataError("a session is not there once")
         both = joined([stored, given.append_column(WEIGHT, pa.array(np.ones(given.num_rows, np.int64)))])
         hashes, keys = hashes_of(both), arrays_of(both, self.layout.key)
-        found = self._sorted(hashes, keys, one_chunk(both.column(self._window)), bits)
+        found = self._sorted(keys, one_chunk(both.column(self._window)), bits)
         fresh = found.order >= stored.num_rows
         touched = np.logical_or.reduceat(fresh, found.starts)
         inside = np.repeat(touched, np.diff(np.append(found.starts, len(fresh))))
@@ -163,21 +165,19 @@ class Session:
         begins = np.zeros(len(fresh), np.bool_)
         begins[found.starts] = True
         starts = np.flatnonzero(begins[inside])
-        sums = self.accumulators.merged(take_rows(both.select(self.accumulators.schema.names), order), starts)
+        ordered = take_rows(both.select(self.accumulators.schema.names), order)
+        sums = self.accumulators.merged(ordered, Groups.in_order(starts, len(order)))
         first = order[starts]
         met = _Sorted(order, starts, found.begin[touched], found.end[touched])
         new = self._cell(hashes[first], [take(key, first) for key in keys], met, sums)
         new = new.append_column(WEIGHT, pa.array(np.ones(len(first), np.int64)))
         return take_rows(stored, order[order < stored.num_rows]), new
 
-    def _sorted(self, hashes: np.ndarray, keys: Sequence[pa.Array], window: pa.Array, bits: int) -> _Sorted:
+    def _sorted(self, keys: Sequence[pa.Array], window: pa.Array, bits: int) -> _Sorted:
         if window.null_count:
             raise DataError("a row has no window")
         begin, end = _limits(window)
-        order, starts = grouped(hashes, keys, exact=False, whole_rows=True, stable=False, bits=bits)
-        number = np.zeros(len(order), np.int64)
-        number[order[starts]] = 1
-        number[order] = np.cumsum(number[order])
+        number = groups_of(keys, len(window), bits=bits).of_row
         order = sorted_by([number, begin])
         number, begin, end = number[order], begin[order], end[order]
         begins = np.ones(len(order), np.bool_)

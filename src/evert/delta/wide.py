@@ -18,14 +18,13 @@ as `position * 2^32 + digit`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evert.delta.operator import DataError
 from evert.schema.digest import floats, integers, valid
+from evert.trace.groups import Groups
 
 DIGITS = pa.list_(pa.int64())
 
@@ -37,7 +36,6 @@ _SHIFT = np.uint64(_BASE)
 _SPECIAL = 64
 _NAN, _INFINITY, _MINUS_INFINITY = 64, 72, 80
 _SMALL = 1 << 28
-_BLOCK = 1 << 15
 _TEN_38 = 10**38
 
 Terms = list[tuple[np.ndarray | int, np.ndarray]]
@@ -56,37 +54,24 @@ def sum_of(kind: pa.DataType) -> pa.DataType:
     raise TypeError(f"there is no sum of {kind}")
 
 
-def total(values: pa.Array, weights: np.ndarray, starts: np.ndarray) -> pa.Array:
-    """The sums of value times weight over groups of rows; a group goes from its start to the next start."""
-    sizes = np.diff(np.append(starts, len(values)))
-    if sizes.max(initial=0) > 2 * _BLOCK:
-        cuts = np.union1d(starts, np.arange(0, len(values), _BLOCK))
-        return merged(total(values, weights, cuts), np.searchsorted(cuts, starts))
-    found = []
-    for begin, end, inside in _blocks(starts, len(values)):
-        weight = weights[begin:end]
-        terms = _terms(values.slice(begin, end - begin))
-        if _magnitude(weight) < _SMALL:
-            terms = [(position, digit * weight) for position, digit in terms]
-        else:
-            terms = [term for position, digit in terms for term in _products(position, digit, weight)]
-        found.append(_grouped(terms, inside))
-    return pa.concat_arrays(found) if found else none(0)
+def total(values: pa.Array, weights: np.ndarray, groups: Groups) -> pa.Array:
+    """The sums of value times weight over groups of rows."""
+    terms = _terms(values)
+    if _magnitude(weights) >= _SMALL:
+        terms = [term for position, digit in terms for term in _products(position, digit, weights)]
+    elif (weights != 1).any():
+        terms = [(position, digit * weights) for position, digit in terms]
+    return _grouped(terms, groups)
 
 
-def merged(sums: pa.Array, starts: np.ndarray) -> pa.Array:
+def merged(sums: pa.Array, groups: Groups) -> pa.Array:
     """The sums of these sums over groups of rows."""
-    found = []
-    for begin, end, inside in _blocks(starts, len(sums)):
-        at, positions, digits = _unpacked(sums.slice(begin, end - begin))
-        terms: Terms = []
-        for position in _distinct(positions):
-            chosen = positions == position
-            spread = np.zeros(end - begin, np.int64)
-            spread[at[chosen]] = digits[chosen]
-            terms.append((position, spread))
-        found.append(_grouped(terms, inside))
-    return pa.concat_arrays(found) if found else none(0)
+    at, positions, digits = _unpacked(sums)
+    dense: dict[int, np.ndarray] = {}
+    for position in _distinct(positions):
+        chosen = np.flatnonzero(positions == position)
+        dense[position] = groups.sums(digits[chosen], at[chosen])
+    return _listed(dense, len(groups))
 
 
 def none(count: int) -> pa.Array:
@@ -178,32 +163,21 @@ def _products(position: np.ndarray | int, digit: np.ndarray, weights: np.ndarray
     return terms
 
 
-def _blocks(starts: np.ndarray, rows: int) -> Iterator[tuple[int, int, np.ndarray]]:
-    """Some groups at a time: first row, end, and starts of the groups from there.
-
-    What is computed on the way stays in the processor's cache, and is bounded even when the sums of a block
-    spread over a hundred positions.
-    """
-    ends = np.append(starts[1:], rows)
-    first = 0
-    while first < len(starts):
-        begin = int(starts[first])
-        after = max(first + 1, int(np.searchsorted(ends, begin + _BLOCK, side="right")))
-        yield begin, int(ends[after - 1]), starts[first:after] - begin
-        first = after
-
-
-def _grouped(terms: Terms, starts: np.ndarray) -> pa.Array:
-    count = len(starts)
+def _grouped(terms: Terms, groups: Groups) -> pa.Array:
     dense: dict[int, np.ndarray] = {}
     for positions, digits in terms:
         if isinstance(positions, int):
-            _add(dense, positions, np.add.reduceat(digits, starts))
+            _add(dense, positions, groups.sums(digits))
             continue
         found = _distinct(positions)
         for position in found:
-            chosen = digits if len(found) == 1 else np.where(positions == position, digits, 0)
-            _add(dense, position, np.add.reduceat(chosen, starts))
+            rows = None if len(found) == 1 else np.flatnonzero(positions == position)
+            _add(dense, position, groups.sums(digits if rows is None else digits[rows], rows))
+    return _listed(dense, len(groups))
+
+
+def _listed(dense: dict[int, np.ndarray], count: int) -> pa.Array:
+    """The digits of so many sums, which may be too large for their positions, as lists."""
     carried = _carried(dense)
     if not carried:
         return none(count)

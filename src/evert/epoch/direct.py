@@ -23,6 +23,9 @@ from evert.plan.graph import Leaf
 if TYPE_CHECKING:
     from evert.database import Database
 
+REPEATING = 8
+"""Text that takes fewer bytes a row than this in its file is a dictionary there, and stays one."""
+
 
 def slices(
     db: Database, flow: Flow, topics: Mapping[str, tuple[Leaf, int, int]]
@@ -107,5 +110,18 @@ def _groups(
                 offset,
                 after,
                 upto,
+                repeating=_repeating(metadata.row_group(group), columns),
             )
         offset += rows
+
+
+def _repeating(group: pq.RowGroupMetaData, columns: Collection[str | None]) -> tuple[str, ...]:
+    """The columns of text of which the file has few values, and for each row not much more than a number."""
+    chunks = [group.column(place) for place in range(group.num_columns)]
+    return tuple(
+        chunk.path_in_schema
+        for chunk in chunks
+        if chunk.path_in_schema in columns
+        and chunk.physical_type == "BYTE_ARRAY"
+        and chunk.total_uncompressed_size < REPEATING * group.num_rows
+    )

@@ -41,13 +41,20 @@ class Slice:
     after: int
     upto: int
     marks: History | None = None
+    repeating: tuple[str, ...] = ()
+    """The columns of text that are kept as dictionaries: few values that come again and again."""
 
     def read(self, folder: Path) -> pa.Table:
         """The rows in the range, with the weight 1."""
         names = {name for name in self.columns if name is not None and (self.stamped or name not in _STAMPS)}
         names = (names | {POSITION} if self.stamped else names) - {WATERMARK}
-        with pq.ParquetFile(folder / self.file, memory_map=True, page_checksum_verification=True) as file:
-            table = file.read_row_group(self.group, columns=sorted(names))
+        with pq.ParquetFile(
+            folder / self.file,
+            memory_map=True,
+            page_checksum_verification=True,
+            read_dictionary=list(self.repeating),
+        ) as file:
+            table = file.read_row_group(self.group, columns=sorted(names), use_threads=False)
         if self.stamped:
             low, high = np.searchsorted(table.column(POSITION).to_numpy(), [self.after, self.upto], "right")
             table = table.slice(low, high - low)
@@ -63,7 +70,8 @@ class Slice:
     def _array(self, table: pa.Table, name: str, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
         if name in table.schema.names:
             column = table.column(name)
-            return column if column.type == kind else column.cast(kind)
+            late = pa.types.is_dictionary(column.type) and column.type.value_type == kind
+            return column if late or column.type == kind else column.cast(kind)
         if name == WATERMARK and self.marks is not None:
             first = np.full(self.rows, self.first)
             return self.marks.before(table.column(POSITION).to_numpy() if self.stamped else first)

@@ -80,6 +80,8 @@ def codes(values: pa.Array, *, exact: bool = False) -> np.ndarray:
     types = pa.types
     if types.is_null(kind) or not len(values):
         return np.zeros(len(values), np.int64)
+    if types.is_dictionary(kind):
+        return codes(values.dictionary, exact=exact)[integers(values.indices)]
     if types.is_floating(kind):
         plain = floats(values) if exact else floats(values) + 0.0
         raw = np.ascontiguousarray(plain).view(np.int64)
