@@ -66,3 +66,14 @@ def test_rows_stay_where_the_columns_say_so(planner, query, exchanged, staying):
     plan = planner.plan(query)
     assert [node.kind for node in plan.nodes if not node.stays] == exchanged
     assert [node.kind for node in plan.nodes if node.stays] == staying
+
+
+def test_rows_that_are_placed_by_the_whole_key_stay_while_others_come_to_them(planner):
+    counted = "(select auction, bidder, count(*) as n from bid group by auction, bidder)"
+    query = (
+        f"select a.bidder, a.n from {counted} a"
+        f" join (select auction, max(n) as most from {counted} group by auction) m"
+        " on a.auction = m.auction and a.n >= m.most"
+    )
+    (join,) = [node for node in planner.plan(query).nodes if node.kind == "join"]
+    assert [[chain.stays for chain in port] for port in join.ports] == [[False], [True]]

@@ -46,6 +46,10 @@ class Step:
     port: int
     chain: Chain
 
+    def crosses(self, *, inline: bool) -> bool:
+        """Whether its rows go through an exchange, if workers evaluate chains `inline` where they can."""
+        return not (inline and self.chain.stays and self.chain.inline is not None)
+
 
 @dataclass(frozen=True, eq=False)
 class FlowNode:
@@ -58,7 +62,6 @@ class FlowNode:
     level: int = 0
     names: tuple[str, ...] = ()
     """The real names of the columns, if this is the output of a view."""
-    stays: bool = False
     forgets: tuple[Forgets, ...] = ()
     reads: int | None = None
     """The node whose state it reads, if that is not its own."""
@@ -115,9 +118,7 @@ class Flow:
         levels: dict[str, int] = dict.fromkeys(self.leaves, 0)
         nodes = []
         for node in self.nodes:
-            level = max((levels[step.source] for step in node.steps), default=0)
-            if not (inline and node.stays and all(step.chain.inline is not None for step in node.steps)):
-                level += 1
+            level = max((levels[step.source] + step.crosses(inline=inline) for step in node.steps), default=1)
             levels[node.source] = level
             nodes.append(replace(node, level=level))
         return replace(self, nodes=tuple(nodes))
@@ -178,13 +179,11 @@ def joined(parts: Sequence[Part], also: Set[str] = frozenset()) -> Flow:
                     for source in sources[chain.source]
                 )
             names = tuple(part.plan.columns.names) if last else ()
-            stays = node.stays and bool(steps)
             forgets = node.forgets if steps else ()
             reads = None if node.reads is None else part.nodes[node.reads]
             made = FlowNode(
                 *(number, part.view, operator, steps),
                 names=names,
-                stays=stays,
                 forgets=forgets,
                 reads=reads,
             )

@@ -222,7 +222,7 @@ def _edge(node: FlowNode, step: Step, column: str, *, inline: bool) -> Edge:
         chain.many,
         step.source,
         chain.inline if inline else None,
-        node.stays,
+        chain.stays,
     )
 
 

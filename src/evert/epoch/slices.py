@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,9 @@ import pyarrow.parquet as pq
 from evert.log.topic import INGESTED_AT, OFFSET, POSITION, WATERMARK
 from evert.log.watermarks import History
 from evert.trace.consolidate import WEIGHT
+
+MOST_BYTES = 32 << 20
+"""So much of a source is worked on at a time, and at least one slice."""
 
 _STAMPS = (POSITION, OFFSET, INGESTED_AT)
 
@@ -81,11 +84,23 @@ class Slice:
         return pa.array(np.full(self.rows, value, np.int64)).cast(kind)
 
 
+def gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The tables of one source, several at a time as one: the more rows meet, the fewer are left of them."""
+    kept: list[pa.Table] = []
+    for table in tables:
+        if kept and sum(one.nbytes for one in (*kept, table)) > MOST_BYTES:
+            yield pa.concat_tables(kept)
+            kept = []
+        kept.append(table)
+    if kept:
+        yield pa.concat_tables(kept)
+
+
 def leave(folder: Path, epoch: str, found: Sequence[Slice], tasks: int) -> None:
-    """Write down for each of so many tasks what it reads, the largest slices first."""
+    """Write down for each of so many tasks what it reads, source by source, the largest slices first."""
     loads = [(0, task) for task in range(tasks)]
     shares: list[list[Slice]] = [[] for _ in range(tasks)]
-    for one in sorted(found, key=lambda piece: -piece.rows):
+    for one in sorted(found, key=lambda piece: (piece.source, -piece.rows)):
         load, task = heapq.heappop(loads)
         shares[task].append(one)
         heapq.heappush(loads, (load + one.rows, task))

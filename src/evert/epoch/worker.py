@@ -84,10 +84,10 @@ class Then:
         """All that becomes of rows of a source."""
         cells: list[Cell] = []
         here = [edge for edge in self.edges if edge.source == source and edge.work is not None]
-        for _, edges in groupby(here, key=lambda edge: (edge.node, edge.port)):
-            together = list(edges)
-            works = [edge.work for edge in together if edge.work is not None]
-            for edge, made in zip(together, applied(works, rows), strict=True):
+        for _, edges in groupby(here, key=lambda edge: (edge.node, edge.port, edge.stays)):
+            edge, *others = edges
+            works = [one.work for one in (edge, *others) if one.work is not None]
+            for made in _below_each_other(list(applied(works, rows))):
                 cells += _packed(edge, made, self.shards, self.bits, spill, shard)
         if cells:
             yield self.of(cells)
@@ -98,6 +98,15 @@ class Then:
         """Cells as rows of the stage."""
         batch = to_batch(cells)
         return batch if self.schema is None else _widened(batch, self.schema)
+
+
+def _below_each_other(tables: list[pa.Table]) -> list[pa.Table]:
+    """Tables of one port as one table, if they have the same types."""
+    if len(tables) > 1:
+        tables = [decoded(table) for table in tables]
+        if all(table.schema.equals(tables[0].schema) for table in tables):
+            return [pa.concat_tables(tables)]
+    return tables
 
 
 @dataclass(frozen=True)
@@ -136,8 +145,10 @@ def scan(shares: Iterable[pa.RecordBatch], then: Then) -> Iterator[pa.RecordBatc
 
 def _entering(folder: Path, epoch: str, numbers: Sequence[int]) -> Iterator[tuple[str, pa.Table]]:
     for number in numbers:
-        for one in slices.share_of(str(folder), epoch, number):
-            yield one.source, one.read(folder)
+        share = slices.share_of(str(folder), epoch, number)
+        for source, pieces in groupby(share, key=lambda one: one.source):
+            for rows in slices.gathered(one.read(folder) for one in pieces):
+                yield source, rows
     if 0 not in numbers:
         return
     with pa.memory_map(str(folder / f"{epoch}input.arrow")) as file, pa.ipc.open_stream(file) as stream:

@@ -87,6 +87,8 @@ class Chain:
     over: Callable[[Any, Any], Any] | None = None
     inline: Work | None = None
     """The same without Spark, if workers can do it."""
+    stays: bool = False
+    """The rows are in the shards where the port needs them already."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,12 +106,15 @@ class Node:
     append_only: bool
     fingerprint: str
     how: How = "incremental"
-    stays: bool = False
-    """Its rows come from one node and are in the shards where it needs them already."""
     reads: str | None = None
     """The node whose state it reads, if that is not its own."""
     forgets: tuple[Forgets, ...] = ()
     """The rows of its state that it may drop, because no change can reach them any more."""
+
+    @property
+    def stays(self) -> bool:
+        """Whether nothing has to be exchanged for it."""
+        return all(chain.stays for port in self.ports for chain in port)
 
 
 @dataclass(frozen=True)

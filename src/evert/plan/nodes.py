@@ -18,7 +18,7 @@ from evert.plan.expressions import name_of
 from evert.plan.fingerprints import FORMAT, digest, term_text
 from evert.plan.graph import Chain, How, Leaf, Node
 from evert.plan.inline import inlined
-from evert.plan.placing import Places, kept_by, placed_by
+from evert.plan.placing import Places, kept_by, placed_by, stay
 from evert.plan.tree import Recompute, Term
 from evert.plan.types import carried, kind_of, kinds_in
 from evert.schema.types import Atom, Column, DataType, Struct
@@ -105,12 +105,17 @@ class Nodes:
         chains, texts = [], []
         for port in ports:
             made = [self._chain(pipe, port) for pipe in port.pipes]
-            chains.append(tuple(chain for chain, _ in made))
+            chains.append([chain for chain, _ in made])
             texts.append([sorted(text for _, text in made), [one.ddl() for one in port.kinds]])
         kept = kept_by(self.catalyst, operator, ports, self._placed)
+        staying = stay(self.catalyst, operator, ports, self._placed, kept)
+        placed = [
+            tuple(replace(chain, stays=stays) for chain, stays in zip(port, each, strict=True))
+            for port, each in zip(chains, staying, strict=True)
+        ]
         fingerprint = digest([FORMAT, kind, spec, texts, self.settings, kept])
         return self._add(
-            *(kind, operator, tuple(chains), detail, fingerprint),
+            *(kind, operator, tuple(placed), detail, fingerprint),
             append_only=append_only,
             how=how,
             kept=kept,
@@ -186,7 +191,6 @@ class Nodes:
         self.nodes[name] = Node(
             *(name, operator, ports, kind, detail, append_only, fingerprint),
             how=how,
-            stays=kept is not None,
             forgets=forgets,
         )
         self._placed[name] = placed_by(operator, kept)

@@ -41,6 +41,34 @@ def kept_by(
     return found.pop() if len(found) == len(kinds) == 1 else None
 
 
+def stay(
+    catalyst: Catalyst,
+    operator: Operator,
+    ports: Sequence[Port],
+    placed: Mapping[str, Places | None],
+    kept: Places | None,
+) -> list[list[bool]]:
+    """For each pipe of each port, whether its rows are where they must be.
+
+    All are if they are `kept`. Else rows are where the hash of the whole key says; those of a source that is placed
+    by just that are there already, and the others come to them.
+    """
+    known = placement(operator)
+    if kept is not None or known is None:
+        return [[kept is not None] * len(port.pipes) for port in ports]
+    keys = list(zip(ports, known.ports, strict=True))
+    alike = len({tuple(port.kinds[place] for place in key) for port, key in keys}) == 1
+    return [
+        [
+            alike
+            and bool(key)
+            and _within(catalyst, pipe, port.terms, placed.get(pipe.source), key) == tuple(range(len(key)))
+            for pipe in port.pipes
+        ]
+        for port, key in keys
+    ]
+
+
 def placed_by(operator: Operator, kept: Places | None) -> Places | None:
     """The columns of an operator's output that decide where its rows are, if they stayed or were exchanged."""
     known = placement(operator)
