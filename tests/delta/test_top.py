@@ -20,6 +20,7 @@ from tests.trace.columns import compared, spark_order
 
 from evert.delta import DataError, Order, Top
 from evert.delta import top as module
+from evert.delta.operator import numbered
 from evert.trace import ends
 
 KINDS = ("row_number", "rank", "dense_rank")
@@ -254,3 +255,55 @@ def test_only_ranks_that_there_are_can_be_asked_for() -> None:
         best("ntile")
     with pytest.raises(ValueError, match="there are no ranks from 0 to 2"):
         best(least=0)
+
+
+@st.composite
+def improving(draw: st.DrawFn) -> list[pa.Table]:
+    """Epochs in which players of teams come, and get more points; some of what they show beside changes too."""
+    points: dict[tuple[int, str], tuple[int | None, int]] = {}
+    epochs = []
+    for _ in range(draw(st.integers(1, 6))):
+        rows, weights = [], []
+        for player in draw(st.lists(st.tuples(st.integers(0, 2), st.sampled_from("abcdef")), unique=True)):
+            if player in points:
+                rows.append((*player, *points[player]))
+                weights.append(-1)
+            before = points.get(player, (None, 0))[0]
+            gained = draw(st.sampled_from([0, 1, 1, 2, 5]))
+            now = before if gained == 0 else (before or 0) + gained
+            points[player] = now, draw(st.integers(0, 2))
+            rows.append((*player, *points[player]))
+            weights.append(1)
+        epochs.append(table(TEAMS, rows, weights))
+    return epochs
+
+
+TEAMS = pa.schema({"team": pa.int64(), "player": pa.string(), "points": pa.int64(), "beside": pa.int64()})
+
+
+@LAW
+@given(improving(), st.sampled_from(["rank", "row_number"]), st.integers(1, 3), BITS, st.integers(1, 3))
+def test_what_improves_is_forgotten_when_it_is_not_among_the_best(
+    epochs: list[pa.Table], kind: str, most: int, bits: int, pieces: int
+) -> None:
+    """Compared with a rank that keeps all; row numbers choose by columns that stay as they are."""
+    schema = TEAMS if kind == "rank" else pa.schema(list(TEAMS)[:3])
+    options = (schema, (0,), (Order(2, True, False),), kind, 1, most, True)
+    with tempfile.TemporaryDirectory() as folder:
+        node = Node(Top(*options, grows=False, improves=True), Path(folder) / "few", bits=bits)
+        twin = Node(Top(*options, grows=False), Path(folder) / "all", bits=bits)
+        for given_rows in epochs:
+            delta = given_rows.select([*numbered(schema).names, "__w"])
+            assert count(node.epoch(delta, pieces=pieces)) == count(twin.epoch(delta, pieces=pieces))
+            node.restart()
+
+
+def test_of_what_improves_only_the_best_cross_the_exchange_and_are_kept(tmp_path: Path) -> None:
+    operator = best(kind="rank", most=1, improves=True)
+    piece = scores(*((f"p{number}", number, 1) for number in range(5000)))
+    assert operator.prepare(0, piece, 64).num_rows == 1
+    node = Node(operator, tmp_path)
+    assert count(node.epoch(piece)) == {("p4999", 4999, 1): 1}
+    better = scores(("p3", 3, -1), ("p3", 6000, 1))
+    assert count(node.epoch(better)) == {("p4999", 4999, 1): -1, ("p3", 6000, 1): 1}
+    assert stored(node) <= 3

@@ -808,3 +808,41 @@ auction));
 
 -- union of tops: upsert top top
 (select id from auction order by id limit 2) union all (select id from person order by id desc limit 2);
+
+-- most of each as a join: aggregate top
+with counted as (select auction, bidder, count(*) as n from bid group by auction, bidder) select c.bidder, c.n,
+m.most from counted c join (select auction, max(n) as most from counted group by auction) m on c.auction =
+m.auction and c.n >= m.most;
+
+-- most of each as a join by its value: aggregate top
+with counted as (select auction, bidder, count(*) as n from bid group by auction, bidder) select c.auction,
+c.bidder, m.most from (select auction as a, max(n) as most from counted group by auction) m join counted c on
+c.auction = m.a and c.n = m.most and c.bidder + m.most > 2;
+
+-- least of each as a join: upsert top
+select a.id, a.reserve, m.category, m.least from auction a join (select category, min(reserve) as least from
+auction group by category) m on a.category = m.category and a.reserve <= m.least;
+
+-- not the most of the same rows: upsert aggregate join
+select a.id, m.most from auction a join (select category, max(reserve) as most from auction where id > 2 group
+by category) m on a.category = m.category and a.reserve >= m.most;
+
+-- more than the most of another column: upsert aggregate join
+select a.id, m.most from auction a join (select category, max(id) as most from auction group by category) m on
+a.category = m.category and a.reserve >= m.most;
+
+-- below the most: upsert aggregate join
+select a.id, m.most from auction a join (select category, max(reserve) as most from auction group by category)
+m on a.category = m.category and a.reserve <= m.most;
+
+-- leaders: aggregate top
+select * from (select auction, bidder, n, rank() over (partition by auction order by n desc) as r from (select
+auction, bidder, count(*) as n, sum(price) as s from bid group by auction, bidder)) where r <= 2;
+
+-- leaders by the least: aggregate top
+select * from (select auction, bidder, m, s, rank() over (partition by auction order by m nulls last) as r from
+(select auction, bidder, min(price) as m, sum(price) as s from bid group by auction, bidder)) where r <= 2;
+
+-- leaders with what changes beside: aggregate top
+select auction, n, s from (select auction, count(*) as n, sum(price) as s from bid group by auction) order by n
+desc, auction limit 3;

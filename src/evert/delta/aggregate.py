@@ -15,8 +15,9 @@ from evert.delta.extremes import Extremes, Results, extremes_of, results_of
 from evert.delta.normal import normalised
 from evert.delta.operator import DataError, fitted, names_of, numbered, pieces, weighted, with_weight
 from evert.schema.digest import whole
-from evert.trace.arrays import arrays_of, one_chunk, take, take_rows
+from evert.trace.arrays import arrays_of, chosen, one_chunk, take, take_rows
 from evert.trace.consolidate import GONE, HASH, hashes_of, joined, weights_of
+from evert.trace.grouping import grouped
 from evert.trace.groups import Groups, groups_of
 from evert.trace.keys import hash_rows, same_rows
 from evert.trace.trace import Layout
@@ -141,7 +142,7 @@ class Aggregate:
         changed = (found | after) & ~self.accumulators.idle(delta)
         if self.once:
             changed = self.accumulators.differ(old, new)
-        state.write("groups", self.layout, take_rows(kept, np.flatnonzero(changed)))
+        state.write("groups", self.layout, chosen(kept, changed))
         yield from pieces(emitted)
 
     def content(self, state: NodeState) -> Iterator[pa.Table]:
@@ -162,10 +163,15 @@ class Aggregate:
         if cells:
             delta = joined(cells)
             hashes, keys = hashes_of(delta), arrays_of(delta, self.layout.key)
-            groups = groups_of(keys, delta.num_rows, bits=state.bits)
-            if len(groups) < delta.num_rows:
-                at = groups.first
-                sums = self.accumulators.merged(delta, groups)
+            order, starts = grouped(hashes, keys, exact=False, whole_rows=True, stable=False, bits=state.bits)
+            if len(starts) == len(order):
+                delta = take_rows(
+                    delta, order
+                )  # in the order of hashes, in which it is looked up and written
+            else:
+                at = order[starts]
+                ordered = take_rows(delta.select(self.accumulators.schema.names), order)
+                sums = self.accumulators.merged(ordered, Groups.in_order(starts, len(order)))
                 delta = self._cell(hashes[at], [take(key, at) for key in keys], sums)
                 delta = delta if self.extremes else self._busy(delta)
             if delta.num_rows:
@@ -185,7 +191,7 @@ class Aggregate:
 
     def _busy(self, cell: pa.Table) -> pa.Table:
         idle = self.accumulators.idle(cell)
-        return take_rows(cell, np.flatnonzero(~idle)) if idle.any() else cell
+        return chosen(cell, ~idle)
 
     def _aligned(self, found: np.ndarray, stored: pa.Table) -> pa.Table:
         """The stored accumulators of every group, empty ones where nothing is stored."""
@@ -204,7 +210,8 @@ class Aggregate:
 
     def _results(self, sums: pa.Table, ends: Results, at: np.ndarray) -> list[pa.Array]:
         """The results of the functions for the groups at these places."""
-        finished = iter(self.accumulators.finished(take_rows(sums, at)))
+        every = len(at) == sums.num_rows
+        finished = iter(self.accumulators.finished(sums if every else take_rows(sums, at)))
         return [take(ends[each], at) if each in ends else next(finished) for each in self.functions]
 
     def _difference(self, keys: Sequence[pa.Array], old: _Groups, new: _Groups) -> list[pa.Table]:

@@ -18,6 +18,7 @@ from evert.trace.consolidate import (
     WEIGHT,
     consolidate,
     hashes_of,
+    joined,
     negate,
     plus,
     summed_in_order,
@@ -27,8 +28,9 @@ from evert.trace.consolidate import (
 )
 from evert.trace.ends import Ends, ends, rows_under
 from evert.trace.grouping import grouped
+from evert.trace.groups import groups_of
 from evert.trace.keys import same_rows
-from evert.trace.order import By, arranged
+from evert.trace.order import By, arranged, ranks, sorted_by
 from evert.trace.runs import Run
 from evert.trace.trace import Layout, Trace
 
@@ -65,6 +67,9 @@ class Top:
     finds equal are numbered by all their columns, so the result depends on the content alone. Keys are equal as
     Spark compares them; without keys all rows are one group. `grows` promises that nothing is deleted: then
     rows beyond `most` are kept nowhere, and of each piece only the best ones cross the exchange.
+    So it is if the input `improves`: what is taken out is put in again under the same key, with a better value in
+    the first column of the order. Then what is not among the best never is again unless it comes anew, and to take
+    out what was not kept does nothing.
     State: the ordered bag `rows`, by key. An epoch reads `most` rows of each key in Δ from each run (rank and
     dense_rank: and those that share the last rank), not the key's other rows.
     """
@@ -77,6 +82,7 @@ class Top:
     most: int | None
     ranked: bool
     grows: bool
+    improves: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in ("row_number", "rank", "dense_rank"):
@@ -100,11 +106,14 @@ class Top:
         return Layout(names_of(self.keys), schema=with_weight(self.inputs[0]), order=order)
 
     def prepare(self, port: int, rows: pa.Table, bits: int) -> pa.Table:
-        rows = fitted(rows, with_weight(self.inputs[port]), late=self.grows and self.most is not None)
+        brief = (self.grows or self.improves) and self.most is not None
+        rows = fitted(rows, with_weight(self.inputs[port]), late=brief)
         if self.grows and (weights_of(rows) < 0).any():
             raise DataError("a row was deleted under a limit that keeps only what growing input needs")
-        if not self.grows or self.most is None:
+        if not brief:
             return consolidate(rows, self.layout.key, bits=bits)
+        if self.improves:
+            return self._contenders(rows, bits)
         cell = with_hash(rows, self.layout.key, bits=bits)
         return self._kept(self._alone(cell, bits))
 
@@ -116,7 +125,9 @@ class Top:
     def _changes(self, given: pa.Table, state: NodeState) -> Iterator[pa.Table]:
         old = state.trace("rows", self.layout)
         written = []
-        if self.grows:
+        if self.improves:
+            given = self._kept_before(joined([given]), old)
+        if self.grows or self.improves:
             fresh = rows_under(old, hashes_of(given)) == 0
             first = self._alone(take_rows(given, np.flatnonzero(fresh)), state.bits)
             given = take_rows(given, np.flatnonzero(~fresh))
@@ -125,16 +136,57 @@ class Top:
         delta = self._summed(given)
         new = Trace(self.layout, [Run.of(delta), *old.runs])
         hashes, keys = self._touched(delta, state.bits)
-        written.append(delta.slice(0, 0) if self.grows else delta)
+        written.append(delta.slice(0, 0) if self.grows or self.improves else delta)
         for batch in self._batches(new, hashes):
             some = hashes[batch], [take(key, batch) for key in keys]
             before, after = self._best(old, *some), self._best(new, *some)
-            if self.grows:
+            if self.grows or self.improves:
                 change = plus(self._kept(after), negate(self._kept(before)))
                 written.append(consolidate(change, self.layout.key, bits=state.bits))
             change = plus(self._shown(after), negate(self._shown(before)))
             yield consolidate(change, bits=state.bits).drop_columns([HASH])
         state.write("rows", self.layout, pa.concat_tables(written))
+
+    def _contenders(self, rows: pa.Table, bits: int) -> pa.Table:
+        """What may be among the best of its key, and what is taken out and may have been.
+
+        As far as the first column of the order tells, these are the rows that are no worse than the last of the
+        best `most` that are put in.
+        """
+        keys = [whole(rows.column(name)) for name in self.layout.key]
+        groups, weights = groups_of(keys, rows.num_rows, bits=bits), weights_of(rows)
+        by, *_ = self.layout.order or ()
+        rank = ranks(whole(rows.column(by.name)), by)
+        put_in = np.flatnonzero(weights > 0)
+        near = np.flatnonzero(rank <= self._last(groups.of_row, rank, put_in, len(groups))[groups.of_row])
+        return consolidate(decoded(take_rows(rows, near)), self.layout.key, bits=bits)
+
+    def _last(self, group: np.ndarray, rank: np.ndarray, rows: np.ndarray, groups: int) -> np.ndarray:
+        """The rank of the last of the best `most` of these rows in each group; the greatest if there are fewer."""
+        found = np.full(groups, _ALL)
+        if self.most == 1:
+            np.minimum.at(found, group[rows], rank[rows])
+            return found
+        best = rows[sorted_by([group[rows], rank[rows]])]
+        begins = np.flatnonzero(np.diff(group[best], prepend=-1))
+        last = begins + (self.most or 1) - 1
+        full = last < np.append(begins[1:], len(best))
+        found[group[best[begins[full]]]] = rank[best[last[full]]]
+        return found
+
+    def _kept_before(self, given: pa.Table, old: Trace) -> pa.Table:
+        """The delta without what is taken out of what was not kept."""
+        given = self._summed(given)
+        weights = weights_of(given).copy()
+        out = np.flatnonzero(weights < 0)
+        rows, keys = arrays_of(given, self.inputs[0].names), arrays_of(given, self.layout.key)
+        held = np.zeros(len(weights), np.int64)
+        for places, run, at in old.matches(hashes_of(given)[out], [take(key, out) for key in keys]):
+            stored = [run.column(name) for name in self.inputs[0].names]
+            same = same_rows(rows, out[places], stored, at, exact=True)
+            np.add.at(held, out[places[same]], weights_of(run.table)[at[same]])
+        weights[out] = np.maximum(weights[out], -held[out])
+        return _weighted(given, np.flatnonzero(weights), weights[weights != 0])
 
     def _alone(self, cell: pa.Table, bits: int) -> Ends:
         """The rows of these keys up to the rank `most`, and maybe some more, where nothing is stored."""

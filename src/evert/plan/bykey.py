@@ -13,6 +13,7 @@ from evert.plan.explain import Drawing
 from evert.plan.graph import How
 from evert.plan.keys import Keys
 from evert.plan.nodes import Port
+from evert.plan.steady import improves
 from evert.plan.tree import PerKey, Top
 from evert.plan.types import arrow_schema, check_key, check_ordered, kind_of
 from evert.schema.types import Atom
@@ -35,14 +36,13 @@ def top(plan: Incremental, shape: Top) -> Flow:
         for place, one in zip(ordered, shape.order, strict=True)
     )
     ranked = shape.rank is not None
+    better = not child.append_only and improves(plan, shape)
+    kinds = arrow_schema(port.kinds)
     operator = TopKernel(
-        arrow_schema(port.kinds), keys, order, shape.kind, shape.least, shape.most, ranked, child.append_only
+        *(kinds, keys, order, shape.kind, shape.least, shape.most, ranked, child.append_only), improves=better
     )
-    spec = [
-        keys,
-        [list(one) for one in order],
-        [shape.kind, shape.least, shape.most, ranked, child.append_only],
-    ]
+    rules = [shape.kind, shape.least, shape.most, ranked, child.append_only, *([better] if better else [])]
+    spec = [keys, [list(one) for one in order], rules]
     bounds = child.bounds.only(columns[place].id for place in keys)
     forgets = bounds.forgets("rows", [column.id for column in columns])
     node = plan.nodes.add("top", operator, [port], shape.text, spec, append_only=False, forgets=forgets)

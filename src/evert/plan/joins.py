@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from evert.delta.join import During
 from evert.delta.join import Join as JoinKernel
 from evert.delta.semi import Semi
-from evert.plan import during
+from evert.plan import best, during
 from evert.plan.bounds import NOTHING, Bounds, aboves, met
 from evert.plan.chains import Pipe, Select, Where
 from evert.plan.explain import Drawing
@@ -43,6 +43,8 @@ def flow(plan: Incremental, shape: Join) -> Flow:
     for left_term, right_term, _ in shape.keys:
         check_key(kind_of(left_term), "a join")
         check_key(kind_of(right_term), "a join")
+    if (best_rows := best.ranked(plan, shape)) is not None:
+        return plan.flow(best_rows)
     left, right = plan.flow(shape.left), plan.flow(shape.right)
     words = _WORDS[shape.kind] + (f" on {shape.text}" if shape.text else " of every row with every row")
     drawing = Drawing(words, (left.drawing, right.drawing))

@@ -122,6 +122,11 @@ class Nodes:
             forgets=forgets,
         )
 
+    def alike(self, one: Port, two: Port) -> bool:
+        """Whether two ports are given the same rows, whatever else is going on."""
+        made = [sorted(self._chain(pipe, port)[1] for pipe in port.pipes) for port in (one, two)]
+        return made[0] == made[1] and one.kinds == two.kinds
+
     def reads(self, node: str, other: str) -> None:
         """Let a node read the state that another one keeps, which is where its own rows go."""
         self.nodes[node] = replace(self.nodes[node], reads=other)

@@ -63,6 +63,11 @@ def take_rows(table: pa.Table, at: np.ndarray) -> pa.Table:
     return pa.Table.from_arrays(taken, schema=table.schema)
 
 
+def chosen(table: pa.Table, which: np.ndarray) -> pa.Table:
+    """The rows that are marked; the table itself if all are."""
+    return table if which.all() else take_rows(table, np.flatnonzero(which))
+
+
 def numbers(array: pa.Array) -> np.ndarray:
     """A view of numbers, dates and times as signed integers or floats of their width; NULL is anything."""
     width = array.type.bit_width

@@ -71,6 +71,16 @@ def sorted_by(parts: Sequence[np.ndarray]) -> np.ndarray:
     return np.argsort(packed)
 
 
+def ranks(values: pa.Array, by: By) -> np.ndarray:
+    """An int64 for each value: the earlier in the order has the lesser one, equal values have the same.
+
+    >>> ranks(pa.array([3, None, 5]), By("", descending=True, nulls_first=False)).tolist()
+    [2, 3, 1]
+    """
+    parts = _parts(values, by, exact=False)
+    return parts[0] if len(parts) == 1 else _ranked(parts, len(values))
+
+
 def codes(values: pa.Array, *, exact: bool = False) -> np.ndarray:
     """An int64 for each value: the lesser value has the lesser one, equal values have the same; any for NULL.
 

@@ -68,7 +68,7 @@ class Trace:
         pairs comes in several pieces, one without any does not come.
         """
         plain = [one_chunk(key) for key in keys]
-        order = np.argsort(hashes)
+        order = _in_order(hashes)
         ordered = hashes[order]
         for run in self.runs:
             for needles, rows in self._pairs(order, ordered, plain, run):
@@ -80,7 +80,7 @@ class Trace:
         For latest traces; the needles are unique. A row that is gone is not found, and `__gone` not shown.
         """
         plain = [one_chunk(key) for key in keys]
-        open_needles = np.argsort(hashes)
+        open_needles = _in_order(hashes)
         found, decided = np.zeros(len(hashes), np.bool_), np.zeros(len(hashes), np.bool_)
         owners: list[np.ndarray] = []
         parts = [self.nothing()]
@@ -166,6 +166,11 @@ def shown(rows: pa.Table) -> pa.Table:
 
 def gone_at(run: Run, rows: np.ndarray) -> np.ndarray:
     return _flags(take(run.column(GONE), rows))
+
+
+def _in_order(hashes: np.ndarray) -> np.ndarray:
+    """The places of the hashes from the least to the greatest."""
+    return np.arange(len(hashes)) if (hashes[1:] >= hashes[:-1]).all() else np.argsort(hashes)
 
 
 def _flags(array: pa.Array) -> np.ndarray:
