@@ -73,7 +73,7 @@ def test_rows_that_are_placed_by_the_whole_key_stay_while_others_come_to_them(pl
     query = (
         f"select a.bidder, a.n from {counted} a"
         f" join (select auction, max(n) as most from {counted} group by auction) m"
-        " on a.auction = m.auction and a.n >= m.most"
+        " on a.auction = m.auction and a.n < m.most"
     )
     (join,) = [node for node in planner.plan(query).nodes if node.kind == "join"]
     assert [[chain.stays for chain in port] for port in join.ports] == [[False], [True]]

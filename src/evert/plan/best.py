@@ -8,9 +8,11 @@ are the rows of `r` whose rank by `x`, the greatest first, among those of their 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evert.plan.catalyst import Catalyst
+from evert.plan.chains import Pipe, Select, Step, Where
 from evert.plan.expressions import conjuncts, name_of
 from evert.plan.nodes import Port
 from evert.plan.tree import Aggregate, Filter, Join, Order, Project, Shape, Term, Top
@@ -65,10 +67,8 @@ def _ranked(plan: Incremental, shape: Join, rows: Shape, best: Shape, keys: _Key
     kind = kind_of(value)
     if not isinstance(kind, Atom) or kind.name not in _KINDS:
         return None
-    ranking = Port(plan.flow(rows).pipes, (*partition, value))
-    if not plan.nodes.alike(
-        ranking, Port(plan.flow(aggregate.child).pipes, (*aggregate.keys, call.argument))
-    ):
+    compared = [(rows, (*partition, value)), (aggregate.child, (*aggregate.keys, call.argument))]
+    if not plan.nodes.alike(*(_present(plan, side, terms) for side, terms in compared)):
         return None
     given = rows
     if absent := [term for term in (*partition, value) if term.nullable()]:
@@ -109,6 +109,32 @@ def _aggregate(catalyst: Catalyst, shape: Shape) -> tuple[Aggregate, dict[int, i
     if not set(known.values()) <= {*(group.id for group in shape.groups), call.result.id}:
         return None
     return shape, {id: place for id, place in known.items() if place is not None}
+
+
+def _present(plan: Incremental, shape: Shape, terms: tuple[Term, ...]) -> Port:
+    """The rows of a shape in which no term is NULL, which are all that count: whether that is asked for or not."""
+    return Port(tuple(_unasked(plan.catalyst, pipe, terms) for pipe in plan.flow(shape).pipes), terms)
+
+
+def _unasked(catalyst: Catalyst, pipe: Pipe, terms: Sequence[Term]) -> Pipe:
+    """A pipe that does not ask whether these terms at its end are there."""
+    ids = {catalyst.attribute_id(term) for term in terms} - {None}
+    steps: list[Step] = []
+    for step in reversed(pipe.steps):
+        if isinstance(step, Select):
+            made = zip(step.columns, step.terms, strict=True)
+            ids = {catalyst.attribute_id(term) for column, term in made if column.id in ids} - {None}
+        if isinstance(step, Where):
+            asked = [one for one in conjuncts(step.condition) if not _asks(catalyst, one, ids)]
+            if not asked:
+                continue
+            step = Where(catalyst.both(asked))
+        steps.append(step)
+    return replace(pipe, steps=tuple(reversed(steps)))
+
+
+def _asks(catalyst: Catalyst, condition: Term, ids: set[int | None]) -> bool:
+    return name_of(condition) == "IsNotNull" and catalyst.attribute_id(condition.child()) in ids
 
 
 def _compared(catalyst: Catalyst, term: Term, kind: str, meaning: dict[int, int], best: int) -> Term | None:
