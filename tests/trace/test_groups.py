@@ -13,6 +13,7 @@ from evert.trace import groups
 from evert.trace.arrays import arrays_of
 from evert.trace.groups import Groups, groups_of
 from evert.trace.keys import same_rows
+from evert.trace.order import total_codes
 
 
 @settings(max_examples=200, deadline=None)
@@ -41,6 +42,13 @@ def test_text_that_is_a_dictionary_is_grouped_by_its_values(texts, data):
     plain = groups_of([pa.array(texts)], len(texts))
     found = groups_of([late], len(texts))
     assert found.first[found.of_row].tolist() == plain.first[plain.of_row].tolist()
+
+
+@pytest.mark.parametrize("kind", [pa.dictionary(pa.int32(), pa.string()), pa.string(), pa.int64(), pa.null()])
+def test_rows_of_nothing_but_null_are_one_group(kind):
+    found = groups_of([pa.nulls(3, kind), pa.array([1, 1, 1])], 3)
+    assert (found.of_row.tolist(), found.first.tolist()) == ([0, 0, 0], [0])
+    assert total_codes(pa.nulls(3, kind)).tolist() == [0, 0, 0]
 
 
 def _places(text: str) -> list[int]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from evert.epoch import inputs
+from evert.epoch import inputs, ranges
 from evert.epoch import spark as on_spark
 from evert.errors import BadQuery, Expired
 from evert.log import holds, watermarks
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from evert.epoch.work import Work
     from evert.plan.graph import Leaf, Plan
 
+FEWEST_PARTS, PART_ROWS = 2, 500_000
+"""Spark's exchanges have so many parts, and one more for each so many events."""
 _NOTHING: Mapping[int, int] = MappingProxyType({})
 
 
@@ -63,8 +65,17 @@ def answer(
     to which events do not count from now on.
     """
     session = on_spark.beside(planning.catalyst.session)
+    session.conf.set("spark.sql.shuffle.partitions", str(_partitions(db, plan, upto)))
     _register(db, planning, session, view, plan, upto, from_log, forgets)
     return _run(db, planning, session, view, plan, upto)
+
+
+def _partitions(db: Database, plan: Plan, upto: int) -> int:
+    """In how many parts Spark works: so many that a task can sort its rows within the memory that it gets."""
+    topics = {leaf.number for leaf in plan.leaves if leaf.of_topic}
+    with db.catalog.read() as tx:
+        rows = ranges.events(tx, sorted(topics), 0, upto)
+    return FEWEST_PARTS + rows // PART_ROWS
 
 
 def _register(

@@ -89,11 +89,17 @@ def gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     kept: list[pa.Table] = []
     for table in tables:
         if kept and sum(one.nbytes for one in (*kept, table)) > MOST_BYTES:
-            yield pa.concat_tables(kept)
+            yield _together(kept)
             kept = []
         kept.append(table)
     if kept:
-        yield pa.concat_tables(kept)
+        yield _together(kept)
+
+
+def _together(tables: Sequence[pa.Table]) -> pa.Table:
+    """The tables as one, whose dictionaries have become one too."""
+    table = pa.concat_tables(tables)
+    return table if len(tables) == 1 else table.unify_dictionaries().combine_chunks()
 
 
 def leave(folder: Path, epoch: str, found: Sequence[Slice], tasks: int) -> None:

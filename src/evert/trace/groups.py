@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from evert.schema.digest import floats, integers, valid
-from evert.trace.arrays import is_text
+from evert.trace.arrays import is_text, one_chunk
 from evert.trace.grouping import grouped
 from evert.trace.keys import hash_rows
 
@@ -107,9 +107,11 @@ def _together(parts: Sequence[_Codes], count: int) -> _Codes:
 def _codes(array: pa.Array, bits: int) -> _Codes:
     kind, types = array.type, pa.types
     present = valid(array)
-    if types.is_null(kind) or not len(array):
+    if types.is_null(kind) or array.null_count == len(array):
         return np.zeros(len(array), np.int64), 1
     if types.is_dictionary(kind):
+        if len(array.dictionary) > len(array):  # a column of which few places are asked for
+            return _codes(one_chunk(array), bits)
         known, different = _codes(array.dictionary, bits)
         codes = known[integers(array.indices)]
     elif types.is_struct(kind):

@@ -88,9 +88,11 @@ def codes(values: pa.Array, *, exact: bool = False) -> np.ndarray:
     """
     kind = values.type
     types = pa.types
-    if types.is_null(kind) or not len(values):
+    if types.is_null(kind) or values.null_count == len(values):
         return np.zeros(len(values), np.int64)
     if types.is_dictionary(kind):
+        if len(values.dictionary) > len(values):
+            return codes(one_chunk(values), exact=exact)
         return codes(values.dictionary, exact=exact)[integers(values.indices)]
     if types.is_floating(kind):
         plain = floats(values) if exact else floats(values) + 0.0
