@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from tests.once import run_once
 
 from evert.ask import duck
 from evert.ask.duck import Deadline
@@ -68,7 +69,7 @@ class Spark:
     """Spark alone, over tables of these names."""
 
     def __init__(self, session: Any, tables: Tables) -> None:
-        self._session = on_spark.beside(session)
+        self._session = run_once(on_spark.beside(session))
         for name, table in tables.items():
             self.give(name, table)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from pyspark.sql import functions as f
+from tests.once import run_once
 from tests.plan import udfs
 from tests.plan.harness import Running, plain
 from tests.plan.queries import INCREMENTAL
@@ -42,7 +43,7 @@ def differences(spark, queries, folder, seed):
     made = planner(spark)
     plans = [made.plan(query) for query in queries]
     assert [plan.recomputes for plan in plans] == [None] * len(plans)
-    running, world, other = Running(plans, spark, folder), World(seed), spark.newSession()
+    running, world, other = Running(plans, spark, folder), World(seed), run_once(spark.newSession())
     other.conf.set("spark.sql.ansi.enabled", spark.conf.get("spark.sql.ansi.enabled"))
     found = []
     for epoch in range(EPOCHS):
