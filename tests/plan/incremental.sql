@@ -846,3 +846,11 @@ select * from (select auction, bidder, m, s, rank() over (partition by auction o
 -- leaders with what changes beside: aggregate top
 select auction, n, s from (select auction, count(*) as n, sum(price) as s from bid group by auction) order by n
 desc, auction limit 3;
+
+-- most of each by two columns that are equal: upsert aggregate join
+select a.id, m.most from auction a join (select category, max(reserve) as most from auction group by category) m
+on a.category = m.category and a.seller = m.category and a.reserve >= m.most;
+
+-- most of each unless it is something: upsert aggregate join
+select a.id, m.most from auction a join (select category, max(reserve) as most from auction group by category
+having nullif(max(reserve), 3) is not null) m on a.category = m.category and a.reserve >= m.most;

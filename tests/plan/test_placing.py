@@ -64,8 +64,9 @@ STAYING = [
 @pytest.mark.parametrize(("query", "exchanged", "staying"), STAYING)
 def test_rows_stay_where_the_columns_say_so(planner, query, exchanged, staying):
     plan = planner.plan(query)
-    assert [node.kind for node in plan.nodes if not node.stays] == exchanged
-    assert [node.kind for node in plan.nodes if node.stays] == staying
+    stays = {node.id: all(chain.stays for port in node.ports for chain in port) for node in plan.nodes}
+    assert [node.kind for node in plan.nodes if not stays[node.id]] == exchanged
+    assert [node.kind for node in plan.nodes if stays[node.id]] == staying
 
 
 def test_rows_that_are_placed_by_the_whole_key_stay_while_others_come_to_them(planner):

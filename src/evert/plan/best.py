@@ -52,6 +52,8 @@ def _ranked(plan: Incremental, shape: Join, rows: Shape, best: Shape, keys: _Key
     aggregate, meaning = found
     (call,) = aggregate.calls
     mine = {meaning.get(catalyst.attribute_id(two) or 0): one for one, two in keys}
+    if len(mine) < len(keys):  # a column of the best is compared with two of the rows
+        return None
     groups = [group.id for group in aggregate.groups]
     rest = [] if shape.residual is None else list(conjuncts(shape.residual))
     if call.result.id not in mine:
@@ -88,7 +90,9 @@ def _aggregate(catalyst: Catalyst, shape: Shape) -> tuple[Aggregate, dict[int, i
     while not isinstance(shape, Aggregate):
         match shape:
             case Filter(condition=condition, child=child):
-                if not all(name_of(one) == "IsNotNull" for one in conjuncts(condition)):
+                if not all(
+                    _asks(catalyst, one, set(meaning.values()) - {None}) for one in conjuncts(condition)
+                ):
                     return None
                 shape = child
             case Project(columns=columns, terms=terms, child=child):

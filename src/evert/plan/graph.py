@@ -111,11 +111,6 @@ class Node:
     forgets: tuple[Forgets, ...] = ()
     """The rows of its state that it may drop, because no change can reach them any more."""
 
-    @property
-    def stays(self) -> bool:
-        """Whether nothing has to be exchanged for it."""
-        return all(chain.stays for port in self.ports for chain in port)
-
 
 @dataclass(frozen=True)
 class ExplainLine:

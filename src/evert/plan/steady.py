@@ -39,7 +39,7 @@ class Steady:
     def where(self, catalyst: Catalyst, condition: Term) -> Steady:
         """The same if no group can fail the condition that has met it."""
         for one in conjuncts(condition):
-            there = name_of(one) == "IsNotNull" and catalyst.attribute_id(one.child())
+            there = catalyst.attribute_id(one.child()) if name_of(one) == "IsNotNull" else None
             if not self.has_fixed(catalyst, one) and there not in self.rising | self.falling:
                 return NOTHING
         return self
