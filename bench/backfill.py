@@ -41,7 +41,7 @@ def main() -> None:
         tempfile.TemporaryDirectory() as folder,
         evert.open(Path(folder) / "backfill.evert") as db,
     ):
-        fill(db, chosen.events)
+        fill(db, chosen.events, with_clicks=False)
         db.stream("signals", "number BIGINT")
         db.view("live", LIVE)
         db.refresh()

@@ -9,8 +9,9 @@ import shutil
 import subprocess
 import sys
 import venv
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from types import TracebackType
 
 from tests.servers.maven import SERVERS, FetchError, fetch
 
@@ -102,29 +103,63 @@ def _install() -> None:
     part.rename(HOME)
 
 
-def run(
-    folder: Path, names: Sequence[str], *, state: str, runs: int, written: Sequence[str]
-) -> Iterator[tuple[str, list[float] | str]]:
-    """For each query the seconds of its runs, warmed up by one before them, or why it failed.
+class Flink:
+    """A Flink session in a process of its own, to be used within `with`; it waits between queries.
 
     `folder` has a folder of Parquet files for each topic; the rows of `written` queries go to files, the others'
-    changes nowhere.
+    changes nowhere. A run that takes more than `patience` seconds is stopped.
     """
-    queries = {name: text for name in names if (text := query(name)) is not None}
-    asked = {
-        "folder": str(folder),
-        "state": STATES[state],
-        "queries": queries,
-        "runs": runs,
-        "written": list(written),
-    }
-    command = [HOME / "bin" / "python", Path(__file__).with_name("flink_job.py"), json.dumps(asked)]
-    environment = os.environ | {"JVM_ARGS": HEAP, "PYTHONPATH": ""}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
+
+    def __init__(self, folder: Path, *, state: str, written: Sequence[str], patience: float) -> None:
+        self.state = state
+        asked = {
+            "folder": str(folder),
+            "state": STATES[state],
+            "written": list(written),
+            "patience": patience,
+        }
+        self._command = [
+            HOME / "bin" / "python",
+            Path(__file__).with_name("flink_job.py"),
+            json.dumps(asked),
+        ]
+
+    def __enter__(self) -> Flink:
+        environment = os.environ | {"JVM_ARGS": HEAP, "PYTHONPATH": ""}
+        self._process = subprocess.Popen(
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+
+    @property
+    def process(self) -> int:
+        return self._process.pid
+
+    def seconds(self, name: str, runs: int) -> list[float] | str:
+        """The seconds of a query's runs, warmed up by one before them; or why there are none.
+
+        A run that was stopped counts as the seconds it was given, and is the last one.
+        """
+        text = query(name)
+        if text is None:
+            return "Flink does not keep a window over rows that change"
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"name": name, "query": text, "runs": runs}) + "\n")
+        self._process.stdin.flush()
+        for line in self._process.stdout:
             if line.startswith("{"):
                 said = json.loads(line)
-                yield said["query"], said.get("times") or said["error"]
-            else:
-                sys.stderr.write(line)
+                return said.get("times") or said["error"]
+            sys.stderr.write(line)
+        return "Flink's process has ended"

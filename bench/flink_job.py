@@ -1,6 +1,7 @@
-"""Runs inside Flink's own environment: Nexmark queries over Parquet files, one JSON line for each run.
+"""Runs inside Flink's own environment: queries over Parquet files, a JSON line in and one out for each.
 
-python flink_job.py '{"folder": ..., "state": "hashmap", "queries": {"q4": "SELECT ..."}, "runs": 3}'
+python flink_job.py '{"folder": ..., "state": "hashmap", "written": ["q0"], "patience": 60}'
+{"name": "q4", "query": "SELECT ...", "runs": 3}
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -56,8 +58,8 @@ def session(folder: Path, state: str, checkpoints: str) -> TableEnvironment:
     return tables
 
 
-def run(tables: TableEnvironment, name: str, query: str, out: Path | None) -> float:
-    """Seconds that the job alone takes, as Flink counts them."""
+def run(tables: TableEnvironment, name: str, query: str, out: Path | None, patience: float) -> float:
+    """Seconds that the job alone takes, as Flink counts them; `patience` if it is stopped after that."""
     sink = f"out_{name}_{time.monotonic_ns()}"
     where = (
         "'connector'='blackhole'"
@@ -65,21 +67,49 @@ def run(tables: TableEnvironment, name: str, query: str, out: Path | None) -> fl
         else f"'connector'='filesystem', 'path'='file://{out / sink}', 'format'='parquet'"
     )
     job = tables.execute_sql(f"CREATE TABLE {sink} WITH ({where}) AS {query}").get_job_client()
-    return job.get_job_execution_result().result().get_net_runtime() / 1e3
+    stopped = threading.Event()
+
+    def stop() -> None:
+        stopped.set()
+        job.cancel()
+
+    timer = threading.Timer(patience, stop)
+    timer.start()
+    try:
+        return job.get_job_execution_result().result().get_net_runtime() / 1e3
+    except Exception:
+        if stopped.is_set():
+            return patience
+        raise
+    finally:
+        timer.cancel()
+
+
+def times(tables: TableEnvironment, asked: dict, name: str, query: str, runs: int, out: Path) -> list[float]:
+    """The seconds of each run after the first, which warms up; none after one that was stopped."""
+    found: list[float] = []
+    written = out if name in asked["written"] else None
+    for turn in range(runs + 1):
+        taken = run(tables, name, query, written, asked["patience"])
+        if turn:
+            found.append(taken)
+            if taken == asked["patience"]:
+                break
+    return found
 
 
 def main() -> None:
     asked = json.loads(sys.argv[1])
     with tempfile.TemporaryDirectory() as checkpoints, tempfile.TemporaryDirectory() as out:
         tables = session(Path(asked["folder"]), asked["state"], checkpoints)
-        for name, query in asked["queries"].items():
-            written = Path(out) if name in asked["written"] else None
+        for line in sys.stdin:
+            said = json.loads(line)
             try:
-                times = [run(tables, name, query, written) for _ in range(asked["runs"] + 1)][1:]
-                print(json.dumps({"query": name, "times": times}), flush=True)
+                found = times(tables, asked, said["name"], said["query"], said["runs"], Path(out))
+                print(json.dumps({"times": found}), flush=True)
             except Exception as error:
                 causes = [line for line in str(error).splitlines() if line.startswith("Caused by")]
-                print(json.dumps({"query": name, "error": (causes or [str(error)])[-1][:500]}), flush=True)
+                print(json.dumps({"error": (causes or [str(error)])[-1][:500]}), flush=True)
 
 
 if __name__ == "__main__":

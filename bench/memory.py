@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Collection
 from pathlib import Path
 from types import TracebackType
 
@@ -11,10 +12,15 @@ EVERY = 0.2
 
 
 class Watch:
-    """Within `with`, the peak of the sum over this process, the JVM and Spark's workers, in bytes."""
+    """Within `with`, the peak of the sum over a process and all below it, in bytes: this one if none is named.
 
-    def __init__(self) -> None:
+    For this one that is the JVM and Spark's workers; what is below the processes in `without` does not count.
+    """
+
+    def __init__(self, process: int | None = None, *, without: Collection[int] = ()) -> None:
         self.peak = 0
+        self._process = process or os.getpid()
+        self._without = without
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
 
@@ -30,18 +36,18 @@ class Watch:
 
     def _sample(self) -> None:
         while not self._over.wait(EVERY):
-            self.peak = max(self.peak, sum(map(_anonymous, _descendants(os.getpid()))))
+            self.peak = max(self.peak, sum(map(_anonymous, self._watched())))
 
-
-def _descendants(process: int) -> list[int]:
-    found = [process]
-    for one in found:
-        for task in Path(f"/proc/{one}/task").glob("*/children"):
-            try:
-                found += map(int, task.read_text().split())
-            except OSError:  # it has ended meanwhile
-                continue
-    return found
+    def _watched(self) -> list[int]:
+        found = [self._process]
+        for one in found:
+            for task in Path(f"/proc/{one}/task").glob("*/children"):
+                try:
+                    children = map(int, task.read_text().split())
+                except OSError:  # it has ended meanwhile
+                    continue
+                found += (child for child in children if child not in self._without)
+        return found
 
 
 def _anonymous(process: int) -> int:

@@ -1,11 +1,13 @@
 """Nexmark: events a second through each query's view, beside Spark and Flink on the same files.
 
-The events lie in the log before the clock starts, all of them in segments; the peers read these very files. Every
-system runs a query once before its runs are counted. Evert commits each epoch durably and ends in its view, which
-is compared with what Spark SQL makes of the whole log. Flink's changes are thrown away, those of stateless queries
-are written as Parquet. Peers: `batch`, plain Spark that computes the whole at once and keeps nothing; `spark`,
-Structured Streaming; `heap` and `rocksdb`, Flink with its state there, `flink` both. The query `clicks` is not of
-Nexmark: a join of two streams within an hour (`bench/clicks.py`), over as many events.
+The events lie in the log before the clock starts, all of them in segments; the peers read these very files.
+Query by query each system has its turn, in an order that turns round with each query, and runs a query once
+before its runs are counted. Evert commits each epoch durably and ends in its view, which is compared with what
+Spark SQL makes of the whole log. Flink's changes are thrown away, those of stateless queries are written as
+Parquet. A peer's run is stopped when it takes too long, and counts as if it had been done then. Peers: `batch`,
+plain Spark that computes the whole at once and keeps nothing; `spark`, Structured Streaming; `heap` and
+`rocksdb`, Flink with its state there, `flink` both. The query `clicks` is not of Nexmark: a join of two streams
+within an hour (`bench/clicks.py`), over as many events.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -34,6 +38,7 @@ STATEFUL = [*(f"q{n}" for n in (4, 5, 6, 7, 8, 9, 11, 12, 15, 16, 17, 18, 19, 20
 STATELESS = [f"q{n}" for n in (0, 1, 2, 10, 14, 21, 22)]
 CHUNK = 500_000
 UNIT = "thousand events/s"
+STREAMING = "spark streaming"
 QUERIES = {**nexmark.QUERIES, clicks.QUERY.name: clicks.QUERY}
 
 
@@ -44,23 +49,27 @@ def main() -> None:
     options.add_argument("--queries", nargs="*", default=STATEFUL + STATELESS)
     options.add_argument("--peers", type=lambda text: text.split(","), default=["batch"])
     options.add_argument("--runs", type=int, default=3)
+    options.add_argument("--patience", type=float, default=60, help="seconds for a peer's run")
     chosen = options.parse_args()
-    with Figures("nexmark", chosen) as figures, tempfile.TemporaryDirectory() as folder:
-        bench = Bench(figures, chosen.events, chosen.runs)
-        with evert.open(Path(folder) / "nexmark.evert") as db:
-            fill(db, chosen.events, with_clicks=clicks.QUERY.name in chosen.queries)
-            files = linked(db, Path(folder) / "files")
-            for number, name in enumerate(chosen.queries):
-                systems = [lambda name=name: spark_lines(bench, db, files, name, chosen.peers)]
-                systems += [
-                    lambda name=name, size=size: evert_line(bench, db, name, size) for size in chosen.epoch
-                ]
-                for system in systems if number % 2 else systems[::-1]:
-                    system()
-        states = [state for state in flink.STATES if {state, "flink"} & set(chosen.peers)]
-        if states:
-            session().stop()
-            flink_lines(bench, files, chosen.queries, states)
+    with (
+        Figures("nexmark", chosen) as figures,
+        tempfile.TemporaryDirectory() as folder,
+        evert.open(Path(folder) / "nexmark.evert") as db,
+        ExitStack() as sessions,
+    ):
+        bench = Bench(figures, chosen.events, chosen.runs, chosen.patience)
+        fill(db, chosen.events, with_clicks=clicks.QUERY.name in chosen.queries)
+        files = linked(db, Path(folder) / "files")
+        systems: list[Callable[[str], None]] = [
+            partial(evert_line, bench, db, epoch=size) for size in chosen.epoch
+        ]
+        systems += [partial(PEERS[peer], bench, db, files) for peer in chosen.peers if peer in PEERS]
+        systems += [
+            partial(flink_line, bench, session) for session in flinks(bench, files, chosen.peers, sessions)
+        ]
+        for number, name in enumerate(chosen.queries):
+            for system in systems if number % 2 else systems[::-1]:
+                system(name)
         for size in chosen.epoch:
             bench.compare(f"evert, {size:,} an epoch")
 
@@ -68,10 +77,13 @@ def main() -> None:
 class Bench:
     """The runs of each case, and the rates that they come to."""
 
-    def __init__(self, figures: Figures, events: int, runs: int) -> None:
+    def __init__(self, figures: Figures, events: int, runs: int, patience: float) -> None:
         self.figures = figures
         self.events = events
         self.runs = runs
+        self.patience = patience
+        self.peers: list[int] = []
+        """The processes of peers, whose memory is not Evert's."""
 
     def timed(self, work: Callable[[], float]) -> list[float]:
         """The seconds of each run but the first, which warms up."""
@@ -79,6 +91,16 @@ class Bench:
 
     def add(self, name: str, system: str, times: list[float], right: bool | None, note: str = "") -> None:
         self.figures.add(name, system, [self.events / taken / 1e3 for taken in times], UNIT, right, note)
+
+    def peer(self, name: str, system: str, found: list[float] | str, note: str = "") -> None:
+        """The seconds of a peer's runs, or why there are none."""
+        if isinstance(found, str):
+            self.figures.skip(name, system, found.strip().splitlines()[-1])
+        elif found[-1] >= self.patience:
+            stopped = f"  stopped after {self.patience:g} s: fewer than this"
+            self.add(name, system, [self.patience], None, note + stopped)
+        else:
+            self.add(name, system, found, None, note)
 
     def compare(self, mine: str) -> None:
         """How often as fast as each peer Evert is, over the queries that both ran."""
@@ -93,6 +115,20 @@ class Bench:
                         f"{mine} against {peer}, {kind}: median {statistics.median(times):.2f} times,"
                         f" least {min(times):.2f} ({both[times.index(min(times))]})"
                     )
+
+
+def flinks(bench: Bench, files: Path, peers: Sequence[str], sessions: ExitStack) -> list[flink.Flink]:
+    """A session of Flink for each place of its state that is asked for, if it is to be had."""
+    states = [state for state in flink.STATES if {state, "flink"} & set(peers)]
+    if states and (why := flink.available()) is not None:
+        bench.figures.skip("all", "flink", why)
+        return []
+    found = [
+        sessions.enter_context(flink.Flink(files, state=state, written=STATELESS, patience=bench.patience))
+        for state in states
+    ]
+    bench.peers += [session.process for session in found]
+    return found
 
 
 def fill(db: evert.Database, events: int, *, with_clicks: bool) -> None:
@@ -124,14 +160,17 @@ def linked(db: evert.Database, folder: Path) -> Path:
     return folder
 
 
-def evert_line(bench: Bench, db: evert.Database, name: str, epoch: int) -> None:
+def evert_line(bench: Bench, db: evert.Database, name: str, *, epoch: int) -> None:
     schedule.MOST_EVENTS = epoch
-    with Watch() as memory:
+    with Watch(without=bench.peers) as memory:
         times = bench.timed(lambda: build(db, name))
     right = all(proof.holds for proof in db.prove(name))
     db.drop(name)
-    note = f"  peak of anonymous memory {memory.peak / 1e9:.1f} GB"
-    bench.add(name, f"evert, {epoch:,} an epoch", times, right, note)
+    bench.add(name, f"evert, {epoch:,} an epoch", times, right, peak(memory))
+
+
+def peak(memory: Watch) -> str:
+    return f"peak of anonymous memory {memory.peak / 1e9:.1f} GB"
 
 
 def build(db: evert.Database, name: str) -> float:
@@ -144,20 +183,28 @@ def build(db: evert.Database, name: str) -> float:
     return time.perf_counter() - begun
 
 
-def spark_lines(bench: Bench, db: evert.Database, files: Path, name: str, peers: Sequence[str]) -> None:
-    query = QUERIES[name]
-    if "batch" in peers:
-        bench.add(name, "spark, all at once", bench.timed(lambda: batch(db, query)), None)
-    if "spark" in peers:
-        beside = session().newSession()
-        written = name in STATELESS
-        times = [streaming.seconds(beside, files, query.reads, query.sql, written=written)]
-        if isinstance(times[0], str):
-            bench.figures.skip(name, "spark streaming", times[0])
+def batch_line(bench: Bench, db: evert.Database, files: Path, name: str) -> None:
+    bench.peer(name, "spark, all at once", bench.timed(lambda: batch(db, QUERIES[name])))
+
+
+def streaming_line(bench: Bench, db: evert.Database, files: Path, name: str) -> None:
+    query, beside = QUERIES[name], session().newSession()
+    times: list[float] = []
+    while len(times) <= bench.runs and not (len(times) > 1 and times[-1] >= bench.patience):
+        taken = streaming.seconds(
+            beside, files, query.reads, query.sql, written=name in STATELESS, patience=bench.patience
+        )
+        if isinstance(taken, str):
+            bench.peer(name, STREAMING, taken)
             return
-        for _ in range(bench.runs):
-            times.append(streaming.seconds(beside, files, query.reads, query.sql, written=written))
-        bench.add(name, "spark streaming", times[1:], None)
+        times.append(taken)
+    bench.peer(name, STREAMING, times[1:])
+
+
+def flink_line(bench: Bench, session: flink.Flink, name: str) -> None:
+    with Watch(session.process) as memory:
+        found = session.seconds(name, bench.runs)
+    bench.peer(name, f"flink, {session.state}", found, peak(memory))
 
 
 def batch(db: evert.Database, query: nexmark.Query) -> float:
@@ -170,17 +217,7 @@ def batch(db: evert.Database, query: nexmark.Query) -> float:
     return time.perf_counter() - begun
 
 
-def flink_lines(bench: Bench, files: Path, names: Sequence[str], states: Sequence[str]) -> None:
-    if (why := flink.available()) is not None:
-        bench.figures.skip("all", "flink", why)
-        return
-    for state in states:
-        system = f"flink, {state}"
-        for name, times in flink.run(files, names, state=state, runs=bench.runs, written=STATELESS):
-            if isinstance(times, str):
-                bench.figures.skip(name, system, times.strip().splitlines()[-1])
-            else:
-                bench.add(name, system, times, None)
+PEERS = {"batch": batch_line, "spark": streaming_line}
 
 
 if __name__ == "__main__":
