@@ -74,6 +74,20 @@ def test_a_range_that_begins_and_ends_within_a_segment(spark, tmp_path, ways, mo
         assert set(ways) == {1}
 
 
+def test_text_that_repeats_in_one_segment_and_not_in_another(spark, tmp_path, ways):
+    with evert.open(tmp_path / "db", background=False, direct_rows=50) as db:
+        events = db.stream("events", "id BIGINT, kind STRING, n INT")
+        for start in (0, 400):
+            events.append(rows(start, 400))
+        for start in (800, 1200):
+            events.append([row | {"kind": f"a kind of its own {row['id']}"} for row in rows(start, 400)])
+        db.view("per_kind", "SELECT kind, count(*) AS c FROM events GROUP BY kind", group="both")
+        db.view("all_of_it", "SELECT kind, id FROM events", group="both")
+        db.refresh(timeout=120)
+        assert proved(db)
+        assert ways == [4]
+
+
 def test_what_spark_must_evaluate_or_convert_is_read_by_spark(spark, tmp_path, ways):
     with evert.open(tmp_path / "db", background=False, direct_rows=5) as db:
         events = db.stream("events", "id BIGINT, kind STRING, n INT")

@@ -46,11 +46,12 @@ def slices(
         columns = _columns(flow, name, leaf)
         marks = inputs.marks_of(db, leaf, after, upto) if WATERMARK in columns else None
         try:
-            for segment in there:
-                groups = _groups(db, name, leaf, segment, columns, after, upto)
-                found += [replace(group, marks=marks) for group in groups]
+            groups = [g for segment in there for g in _groups(db, name, leaf, segment, columns, after, upto)]
         except FileNotFoundError:  # compaction was faster: what there is now is looked up again
             return None
+        # They are put together by the tasks that read them, so a column is the same in all.
+        repeating = tuple(c for c in columns if c is not None and all(c in g.repeating for g in groups))
+        found += [replace(group, marks=marks, repeating=repeating) for group in groups]
         tail = [inputs.topic_delta(db, leaf, *gap) for gap in gaps]
         if tail:
             rest[name] = pa.concat_tables(tail)
