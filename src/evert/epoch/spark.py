@@ -36,6 +36,7 @@ TAIL_ROWS = 20_000
 _LOCAL = {"spark.driver.host": "127.0.0.1"}
 _SETTINGS = {
     "spark.driver.memory": "2g",
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
     "spark.buffer.pageSize": "4m",
     "spark.log.level": "ERROR",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
