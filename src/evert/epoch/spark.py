@@ -36,8 +36,8 @@ TAIL_ROWS = 20_000
 _LOCAL = {"spark.driver.host": "127.0.0.1"}
 _SETTINGS = {
     "spark.driver.memory": "2g",
-    # What an epoch leaves behind in the JVM is all garbage soon. A collector without threads of its own takes no core
-    # from the tasks, and a small room for what is new keeps the heap small.
+    # What an epoch leaves behind in the JVM is garbage soon. A collector that does not work beside the tasks takes
+    # no core from them, and a small room for what is new keeps the heap small.
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:MaxNewSize=256m",
     "spark.buffer.pageSize": "4m",
     "spark.log.level": "ERROR",
