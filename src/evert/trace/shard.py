@@ -10,7 +10,7 @@ import pyarrow as pa
 from evert.trace.consolidate import joined, sorted_by_hash, weights_of
 from evert.trace.horizon import Limit, alive
 from evert.trace.runs import RunCache, RunWriter, Stored
-from evert.trace.trace import PIECE_BYTES, Layout, Trace, how_many, merge
+from evert.trace.trace import PIECE_BYTES, Layout, Trace, how_many, merging
 
 TAKEN_BACK = 5
 """A bag is rewritten whole in the epoch that takes back one in so many of its rows."""
@@ -66,11 +66,16 @@ class NodeState:
         count = 0 if again else _to_merge(layout, rows, stored)
         older = [self._cache.open(self._folder, run).table for run in stored[:count]]
         bottom = not again and count == len(stored)
-        merged = merge(layout, [sorted_by_hash(joined([rows])), *older], bottom=bottom, bits=self.bits)
-        if bottom and name in self._limits:
-            merged = alive(merged, self._limits[name])
+        gone = self._limits.get(name, ()) if bottom else ()
+        for merged in merging(
+            layout, [sorted_by_hash(joined([rows])), *older], bottom=bottom, bits=self.bits
+        ):
+            self._add(name, alive(merged, gone))
+            del merged  # before the next range is made
         self.removed.extend(run.id for run in stored[:count])
-        for piece in _pieces(merged):
+
+    def _add(self, name: str, rows: pa.Table) -> None:
+        for piece in _pieces(rows):
             self.added.append((name, self._writer.add(piece)))
 
     def publish(self, delta: pa.Table) -> None:

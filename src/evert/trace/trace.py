@@ -123,14 +123,23 @@ class Trace:
 
 
 def merge(layout: Layout, tables: Sequence[pa.Table], *, bottom: bool, bits: int = 64) -> pa.Table:
-    """What the tables, the newest first, say together, as one table sorted by `__h` and the layout's order.
+    """What `merging` gives, as one table."""
+    pieces = list(merging(layout, tables, bottom=bottom, bits=bits))
+    return pieces[0] if len(pieces) == 1 else pa.concat_tables(pieces)
+
+
+def merging(
+    layout: Layout, tables: Sequence[pa.Table], *, bottom: bool, bits: int = 64
+) -> Iterator[pa.Table]:
+    """What the tables, the newest first, say together, sorted by `__h` and the layout's order, a range at a time.
 
     bag:    equal rows are summed where one takes back another, or many are equal; rows that sum to 0 are dropped.
     latest: the newest row of each key stays; if this is the bottom of the trace, removals are dropped too.
     Each table is sorted by `__h`, or sorting takes longer. `bits` narrows the hash of whole rows in tests.
+    Who lets go of a range before asking for the next one never has more than that in memory.
     """
-    pieces = [_merged(layout, part, bottom, bits) for part in _ranges(tables)]
-    return pieces[0] if len(pieces) == 1 else pa.concat_tables(pieces)
+    for part in _ranges(tables):
+        yield _merged(layout, part, bottom, bits)
 
 
 def how_many(rows: int, sizes: Sequence[int]) -> int:
