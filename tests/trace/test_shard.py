@@ -230,3 +230,20 @@ def test_what_no_change_can_reach_goes_when_all_runs_are_merged(tmp_path):
     assert there() == [*range(3000)]
     write(range(3000, 4000), 2900)
     assert there() == [*range(2900, 4000)]
+
+
+def test_pieces_of_one_merge_count_as_one_run(tmp_path, monkeypatch):
+    """Else each of them is no larger than an epoch's run, and all are merged again with every one."""
+    monkeypatch.setattr(trace, "PIECE_BYTES", 100_000)
+    monkeypatch.setattr(shard, "PIECE_BYTES", 100_000)
+    one, count, epochs, written, most = Shard(tmp_path), 5_000, 16, [], 0
+
+    def work(state, epoch):
+        state.write("rows", BAG, weighted([(f"{n}", epoch, 1) for n in range(count)]))
+        written.extend(stored.rows for _, stored in state.added)
+
+    for epoch in range(epochs):
+        one.epoch(lambda state, epoch=epoch: work(state, epoch))
+        most = max(most, len(one.runs["rows"]))
+    assert most > 6
+    assert sum(written) <= 3 * epochs * count

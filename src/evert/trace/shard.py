@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 
 import pyarrow as pa
@@ -88,11 +89,13 @@ def _to_merge(layout: Layout, rows: pa.Table, stored: Sequence[Stored]) -> int:
 
     What is taken back stays in the runs, and is read, until they are merged with what takes it back. Merging all
     costs as much as reading all, once; where a fifth of it is to go, that pays within a few epochs.
+    What one merge has written in several pieces is as large as it was together.
     """
-    sizes = [run.rows for run in stored]
+    written = [list(pieces) for _, pieces in groupby(stored, key=lambda run: run.file)]
+    sizes = [sum(run.rows for run in pieces) for pieces in written]
     if not layout.latest and TAKEN_BACK * int((weights_of(rows) < 0).sum()) >= sum(sizes):
         return len(stored)
-    return how_many(rows.num_rows, sizes)
+    return sum(map(len, written[: how_many(rows.num_rows, sizes)]))
 
 
 def _pieces(table: pa.Table) -> Iterator[pa.Table]:
