@@ -29,7 +29,14 @@ class Node:
     """An operator with its committed runs in a folder."""
 
     def __init__(
-        self, operator: Any, folder: Path, *, bits: int = 64, shards: int = 2, look: bool = True
+        self,
+        operator: Any,
+        folder: Path,
+        *,
+        bits: int = 64,
+        shards: int = 2,
+        look: bool = True,
+        wanted: frozenset[int] | None = None,
     ) -> None:
         self.operator: Operator = operator
         self.published: list[pa.Table] = []
@@ -38,7 +45,8 @@ class Node:
         self._shards = shards
         self._epoch = 0
         self._next = 1
-        self._look = look
+        self._look = look and wanted is None
+        self._wanted = wanted
         self._given: Counter[Any] = Counter()
         self._cache = RunCache()
         self._runs: dict[int, dict[str, list[Stored]]] = {shard: {} for shard in range(shards)}
@@ -109,6 +117,7 @@ class Node:
             cache=self._cache,
             folder=self._folder,
             bits=self._bits,
+            wanted=self._wanted,
         )
 
     def _cells(self, port: int, delta: pa.Table | None, pieces: int) -> list[pa.Table]:

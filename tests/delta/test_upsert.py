@@ -81,6 +81,15 @@ def test_any_changes(
             assert sum_ == Counter(held.values())
             if random.random() < 0.5:
                 node.restart()
+        some = Node(operator, Path(folder) / "some", bits=bits, wanted=frozenset({0}))
+        first: Counter[Any] = Counter()
+        for delta in everything:
+            emitted = some.epoch(delta, pieces=pieces)
+            assert all(
+                emitted.column(f"c{at}").null_count == emitted.num_rows for at in range(1, len(schema))
+            )
+            first = plus(first, count(emitted.select(["c0", "__w"])))
+        assert first == plus(Counter(), Counter(row[:1] for row in held.values()))
         big = Node(operator, Path(folder) / "big", bits=bits)
         assert count(big.epoch(pa.concat_tables(everything))) == sum_
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 
 import pyarrow as pa
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from tests.delta.harness import canon, rows_of
 
+from evert.delta.functions import FUNCTIONS
 from evert.plan.catalyst import Catalyst
 from evert.plan.chains import Pipe, Select, Where
 from evert.plan.expressions import unnamed
@@ -50,6 +53,34 @@ EDGES = {
     "w": ("string", ["", "http://a/b", None, "x=1&id=9&y", "id=", "ID=5", "//", "a&id=b\nc&id=d"]),
     "m": ("decimal(38,0)", [Decimal(n) for n in (0, 1, -1, 2**62, -(2**63), 2**31)] + [None, Decimal(5)]),
     "c": ("string collate UTF8_LCASE", ["a", "A", None, "b", "B", "", "c", "a"]),
+    "p": (
+        "decimal(15,2)",
+        [Decimal(n) for n in ("0", "0.01", "-0.01", "9999999999999.99", "-9999999999999.99")]
+        + [None, Decimal("0.05"), Decimal("24")],
+    ),
+    "q": (
+        "decimal(38,2)",
+        [Decimal(n) for n in ("0", "1.01", "-0.01", "999.99", "-999.99")]
+        + [None, Decimal("7"), Decimal("24")],
+    ),
+    "e": (
+        "decimal(32,4)",
+        [Decimal(n) for n in ("0", "0.0001", "-1.5", "1234567890.9999", "-0.0050")]
+        + [None, Decimal("1"), Decimal("2")],
+    ),
+    "y": (
+        "string",
+        [
+            "special requests",
+            "a special\nthing requests",
+            "PROMO",
+            "promo",
+            "%",
+            None,
+            "_😀x",
+            "PROMO requests",
+        ],
+    ),
     "x": ("double", [0.0, -0.0, float("nan"), 1.5, float("inf"), None, -1.0, 2.0]),
     "v": ("struct<p: int, q: string>", [{"p": 1, "q": "z"}, None, {"p": None, "q": None}] * 2 + [None] * 2),
 }
@@ -60,7 +91,17 @@ TERMS = [
     "a < b, a <= b, a > b, a >= b, a = b, a <> b, a <=> b, a is null, a between b and 3",
     "t < u, t <= u, t > u, t = u, t <=> u, t = 'a', t > ''",
     "d < d, d = d, at <= at, at is null, x is null, v is null, v is not null",
-    "m = m, m < m, m <=> m",
+    "m = m, m < m, m <=> m, p < p, p = 0.05, p between 0.01 and 24, q > 7, p <= q, e < 1.5, p <> 24.00",
+    "d < date'2026-02-04', d >= date'1970-01-01', d = date'0001-01-01'",
+    "d between date'1000-01-01' and date'9999-12-31'",
+    "year(d), month(d), day(d), quarter(d)",
+    "p + q, p - q, 1 - p, p + 1, p * 0.2, p * p, p * (1 - p), e * (1 + p), - p, e - p, e * p, q + q",
+    "cast(p as decimal(21,7)), cast(q as decimal(25,2)), cast(p as decimal(15,2)), cast(e as decimal(38,6))",
+    "case when y like 'PROMO%' then p * (1 - p) else 0 end, p * 1.0000",
+    "y like '%special%requests%', y not like 'PROMO%', y like '%o', y like '%ial%', y like '_', y like '_%x'",
+    "y like 'PROMO', y like '%', y like '%a%i%', y like '(PROMO)', y like '_special%'",
+    "startswith(y, 'PRO'), endswith(y, 'requests'), contains(y, 'spec'), startswith(y, ''), contains(t, '😀')",
+    "substring(y, 1, 2), substr(y, 3), left(t, 1), substring(y, 2, 0), substring(y, 1, 2) in ('sp', 'PR', '_😀')",
     "a in (1, 3), a in (1, cast(null as int)), t in ('a', 'Z', ''), a not in (7)",
     "coalesce(a, b), coalesce(a, 5), coalesce(t, u, 'none'), ifnull(k, 0L), nullif(a, 1)",
     "if(f, a, b), if(a > b, t, u), case when f then 1 when g then 2 end, case when a > 1 then t else u end",
@@ -105,7 +146,16 @@ BY_SPARK = [
     "c < c",
     "cast(t as int)",
     "cast(a as string)",
-    "m + 1",
+    "m * 0.0000000001",
+    "cast(p as decimal(15,1))",
+    "y like 'a/%' escape '/'",
+    "y like '\\\\%a'",
+    "y like t",
+    "substring(y, -2, 1)",
+    "substring(y, a, 1)",
+    "p / 3",
+    "year(at)",
+    "c like 'a%'",
     "rand()",
     "at = timestamp'2026-01-01'",
 ]
@@ -199,6 +249,7 @@ def test_what_arrow_does_otherwise_is_left_to_spark(spark, edges, term):
         "a % b",
         "cast(m as int)",
         "k - 1L",
+        "cast(p as decimal(5,2))",
         "cast(k as double)",
         "cast(m as double)",
         "lower(t)",
@@ -211,3 +262,19 @@ def test_what_is_too_large_or_divided_by_zero_is_an_error(spark, edges, term):
     assert work is not None
     with pytest.raises(pa.ArrowInvalid):
         work.apply(rows)
+
+
+@given(
+    st.lists(st.tuples(st.integers(-(10**24), 10**24), st.integers(0, 10**19 - 1)), min_size=1, max_size=20)
+)
+@example([(5, 10**6), (-5, 10**6), (15, 10**6), (4, 10**6), (1, 0), (1, 3), (-2, 3), (10**24, 1)])
+def test_an_average_of_decimals_is_rounded_once_away_from_zero(pairs):
+    total = pa.array([Decimal(cents).scaleb(-2) for cents, _ in pairs], pa.decimal128(25, 2))
+    number = pa.array([Decimal(n) for _, n in pairs], pa.decimal128(20, 0))
+    found = FUNCTIONS["DecimalDivideWithOverflowCheck"]([total, number], pa.decimal128(38, 6))
+    with localcontext(prec=76):
+        wanted = [
+            None if n == 0 else (Decimal(cents) / 100 / n).quantize(Decimal("1e-6"), ROUND_HALF_UP)
+            for cents, n in pairs
+        ]
+    assert found.to_pylist() == wanted

@@ -20,6 +20,7 @@ from evert.trace.arrays import offsets
 Value: TypeAlias = pa.Array | pa.Scalar
 
 _NAIVE = pa.timestamp("us")
+_MOST_DIGITS = 38
 _YEAR_1, _YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000
 _FIELDS = {
     "yyyy": ("%Y", 86_400_000_000),
@@ -68,6 +69,18 @@ def _folded(function: Callable[[Value, Value], Value]) -> Callable[[list[Value],
     return lambda values, kind: reduce(function, values)
 
 
+def _computed(function: Callable[[Value, Value], Value]) -> Callable[[list[Value], pa.DataType], Value]:
+    """Checked arithmetic; that of decimals has all the digits it takes, until the result must fit its type."""
+
+    def work(values: list[Value], kind: pa.DataType) -> Value:
+        if not pa.types.is_decimal(kind):
+            return reduce(function, values)
+        wide = [pc.cast(value, pa.decimal256(value.type.precision, value.type.scale)) for value in values]
+        return pc.cast(function(*(values if kind.precision < _MOST_DIGITS else wide)), kind)
+
+    return work
+
+
 def _null_safe(one: Value, two: Value) -> Value:
     both = pc.and_(pc.is_null(one), pc.is_null(two))
     return pc.or_(both, pc.fill_null(pc.equal(one, two), False))
@@ -106,6 +119,36 @@ def _divide(values: list[Value], kind: pa.DataType) -> Value:
     if pc.any(pc.and_(pc.is_valid(one), pc.equal(two, 0.0))).as_py():
         raise pa.ArrowInvalid("divide by zero")
     return pc.divide(one, two)
+
+
+def _average(values: list[Value], kind: pa.DataType) -> Value:
+    """A sum by a count, to the nearest of the digits that there are; nothing by 0, which is not asked for."""
+    total, number = values
+    number = pc.if_else(pc.equal(number, pa.scalar(0, number.type)), pa.scalar(None, number.type), number)
+    digits = kind.scale + 2 + number.type.precision
+    exact = pc.divide(
+        pc.cast(total, pa.decimal256(total.type.precision + digits - total.type.scale, digits)), number
+    )
+    return pc.cast(pc.round(exact, kind.scale, "half_towards_infinity"), kind)
+
+
+def _like(values: list[Value], kind: pa.DataType) -> Value:
+    text, pattern = values
+    return pc.match_like(text, pattern.as_py())
+
+
+def _containing(function: Callable[[Value, str], Value]) -> Callable[[list[Value], pa.DataType], Value]:
+    return lambda values, kind: function(values[0], values[1].as_py())
+
+
+def _substring(values: list[Value], kind: pa.DataType) -> Value:
+    text, first, length = values
+    start = first.as_py() - 1
+    return pc.utf8_slice_codeunits(text, start, start + length.as_py())
+
+
+def _part_of_date(function: Callable[[Value], Value]) -> Callable[[list[Value], pa.DataType], Value]:
+    return lambda values, kind: pc.cast(function(values[0]), kind)
 
 
 def _later(values: list[Value], kind: pa.DataType) -> Value:
@@ -173,14 +216,18 @@ def _part(values: list[Value], kind: pa.DataType) -> Value:
 
 
 FUNCTIONS: Mapping[str, Callable[[list[Value], pa.DataType], Value]] = {
-    "Add": _folded(pc.add_checked),
+    "Add": _computed(pc.add_checked),
     "And": _folded(pc.and_kleene),
     "CaseWhen": _case,
     "Cast": _cast,
     "Coalesce": lambda values, kind: pc.coalesce(*values),
+    "Contains": _containing(pc.match_substring),
     "DateFormatClass": _formatted,
+    "DayOfMonth": _part_of_date(pc.day),
+    "DecimalDivideWithOverflowCheck": _average,
     "Divide": _divide,
     "ElementAt": _part,
+    "EndsWith": _containing(pc.ends_with),
     "EqualNullSafe": _folded(_null_safe),
     "EqualTo": _folded(pc.equal),
     "Floor": lambda values, kind: pc.cast(pc.floor(values[0]), kind),
@@ -194,18 +241,24 @@ FUNCTIONS: Mapping[str, Callable[[list[Value], pa.DataType], Value]] = {
     "Length": lambda values, kind: pc.utf8_length(values[0]),
     "LessThan": _folded(pc.less),
     "LessThanOrEqual": _folded(pc.less_equal),
+    "Like": _like,
     "Lower": _ascii(pc.ascii_lower),
-    "Multiply": lambda values, kind: pc.multiply_checked(*values),
+    "Month": _part_of_date(pc.month),
+    "Multiply": _computed(pc.multiply_checked),
     "Not": lambda values, kind: pc.invert(values[0]),
     "Or": _folded(pc.or_kleene),
     "PreciseTimestampConversion": lambda values, kind: pc.cast(values[0], kind),
+    "Quarter": _part_of_date(pc.quarter),
     "RegExpExtract": _extracted,
     "Remainder": _folded(_remainder),
+    "StartsWith": _containing(pc.starts_with),
     "StringReplace": _replaced,
     "StringSplitSQL": lambda values, kind: pc.split_pattern(values[0], values[1].as_py()),
-    "Subtract": _folded(pc.subtract_checked),
+    "Substring": _substring,
+    "Subtract": _computed(pc.subtract_checked),
     "TimestampAddInterval": _later,
     "UnaryMinus": lambda values, kind: pc.negate_checked(values[0]),
     "Upper": _ascii(pc.ascii_upper),
+    "Year": _part_of_date(pc.year),
 }
 """What each function is in Arrow."""

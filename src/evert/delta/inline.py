@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal
 from typing import TypeAlias
 
@@ -29,7 +30,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Constant:
-    value: bool | int | float | str | Decimal | None
+    value: bool | int | float | str | date | Decimal | None
     kind: pa.DataType
 
 
@@ -69,8 +70,12 @@ class Work:
 
     def reads(self) -> set[int] | None:
         """The places of the columns that it reads; None if it is all of them."""
+        return self._needed(0)
+
+    def _needed(self, first: int) -> set[int] | None:
+        """The places of the columns that steps from this one on read; None if it is all of them."""
         found: set[int] = set()
-        for step in self.steps:
+        for step in self.steps[first:]:
             match step:
                 case Keep(condition):
                     found |= _read(condition)
@@ -82,16 +87,24 @@ class Work:
         """The rows that come out, in the columns of the last `Make`."""
         if not self.steps:
             return rows
-        *columns, weights = (
-            whole(column) for column in (rows if _is_simple(rows) else decoded(rows)).columns
-        )
-        for step in self.steps:
+        simple = rows if _is_simple(rows) else decoded(rows)
+        needed = self._needed(0)
+        weights = whole(simple.column(simple.num_columns - 1))
+        columns: list[pa.Array] = [
+            whole(column) if needed is None or place in needed else pa.nulls(0)
+            for place, column in enumerate(simple.columns[:-1])
+        ]
+        for number, step in enumerate(self.steps, 1):
             here = _Rows(columns, len(weights))
             match step:
                 case Keep(condition):
                     kept = here.array(condition)
                     if kept.null_count or kept.true_count < len(kept):
-                        columns = [column.filter(kept) for column in columns]
+                        needed = self._needed(number)
+                        columns = [
+                            column.filter(kept) if needed is None or place in needed else pa.nulls(0)
+                            for place, column in enumerate(columns)
+                        ]
                         weights = weights.filter(kept)
                 case Make(made):
                     columns = [here.array(one) for one in made]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from evert.delta.operator import fitted, names_of, numbered, pieces, weighted
-from evert.trace.arrays import arrays_of, take, take_rows
-from evert.trace.consolidate import GONE, HASH, hashes_of, with_hash
+from evert.trace.arrays import arrays_of, chosen, take, take_rows
+from evert.trace.consolidate import GONE, HASH, hashes_of, sorted_by_hash, with_hash
 from evert.trace.grouping import grouped
 from evert.trace.keys import same_rows
 from evert.trace.trace import Layout
@@ -38,8 +38,8 @@ class Upsert:
          3 │ NULL │         9 │ true
 
     A row that is stored already emits nothing (-0.0 is not 0.0 here), nor does the deletion of an absent key.
-    State: the latest trace `rows`, by key. Not guaranteed: the right row if an older change comes in a later
-    epoch.
+    State: the latest trace `rows`, by key. Columns that nobody reads are NULL in what is emitted. Not guaranteed:
+    the right row if an older change comes in a later epoch.
     """
 
     columns: pa.Schema
@@ -66,25 +66,35 @@ class Upsert:
         (delta,) = deltas
         if delta is None or not delta.num_rows:
             return
-        last = self._last(delta, state.bits)
+        last = sorted_by_hash(self._last(delta, state.bits))
         new = arrays_of(last, self.output.names)
-        found, stored = state.trace("rows", self.layout).newest(hashes_of(last), [new[at] for at in self.key])
-        old = arrays_of(stored, self.output.names)
-        at = np.flatnonzero(found)
-        same = np.zeros(len(found), np.bool_)
-        same[at] = same_rows(old, np.arange(len(at)), new, at, exact=True)
+        there = state.trace("rows", self.layout).where(hashes_of(last), [new[at] for at in self.key])
+        found = there.found
         deleted = arrays_of(last, [DELETED])[0].to_numpy(zero_copy_only=False)
-        minus = np.flatnonzero((deleted | ~same)[at])
-        plus = np.flatnonzero(~deleted & ~same)
-        changed = np.flatnonzero((deleted & found) | (~deleted & ~same))
+        again = np.flatnonzero(found & ~deleted)
+        same = np.zeros(len(found), np.bool_)
+        same[again] = same_rows(
+            there.columns(self.output.names, again), np.arange(len(again)), new, again, exact=True
+        )
+        minus, plus = np.flatnonzero(found & ~same), np.flatnonzero(~deleted & ~same)
         kept = last.select([HASH, *self.output.names]).append_column(GONE, last.column(DELETED))
-        state.write("rows", self.layout, take_rows(kept, changed))
+        state.write("rows", self.layout, chosen(kept, (deleted & found) | (~deleted & ~same)))
+        wanted = [name for name in self.output.names if state.wanted is None or int(name[1:]) in state.wanted]
+        old = dict(zip(wanted, there.columns(wanted, minus), strict=True))
+        come = {name: take(new[int(name[1:])], plus) for name in wanted}
         yield from pieces(
             [
-                weighted([take(array, minus) for array in old], np.full(len(minus), -1)),
-                weighted([take(array, plus) for array in new], np.ones(len(plus), np.int64)),
+                weighted(self._filled(old, len(minus)), np.full(len(minus), -1)),
+                weighted(self._filled(come, len(plus)), np.ones(len(plus), np.int64)),
             ]
         )
+
+    def _filled(self, columns: Mapping[str, pa.Array], count: int) -> list[pa.Array]:
+        """These columns, and NULLs in place of those that nobody reads."""
+        return [
+            columns[field.name] if field.name in columns else pa.nulls(count, field.type)
+            for field in self.output
+        ]
 
     def content(self, state: NodeState) -> Iterator[pa.Table]:
         rows = state.trace("rows", self.layout).rows()

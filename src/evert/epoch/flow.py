@@ -93,6 +93,12 @@ class Flow:
         """The sources that some node takes in."""
         return {step.source for node in self.nodes for step in node.steps}
 
+    def wanted(self, source: str) -> frozenset[int] | None:
+        """The columns of a source that matter to somebody; None is all of them."""
+        read = [step.chain.reads for node in self.nodes for step in node.steps if step.source == source]
+        known = [places for places in read if places is not None]
+        return frozenset().union(*known) if len(known) == len(read) else None
+
     def columns(self, source: str) -> pa.Schema:
         """The columns of a source, without its weight."""
         if source in self.leaves:

@@ -180,6 +180,7 @@ class Job:
                 tuple(edge for edge in beside if edge.source == node.source),
                 node.forgets,
                 node.reads,
+                flow.wanted(node.source),
             )
             for node in flow.at(level)
         )

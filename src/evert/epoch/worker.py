@@ -124,6 +124,8 @@ class Member:
     beside: tuple[Edge, ...] = ()
     forgets: tuple[Forgets, ...] = ()
     reads: int | None = None
+    wanted: frozenset[int] | None = None
+    """The columns of its delta that somebody reads; None is all of them."""
 
 
 def scan(shares: Iterable[pa.RecordBatch], then: Then) -> Iterator[pa.RecordBatch]:
@@ -324,6 +326,7 @@ class _Task:
             folder=self._folder,
             bits=self._manifest.bits,
             limits=limits(member.forgets, self._manifest.moments),
+            wanted=member.wanted,
         )
         watch = _Watch(member.node)
         given = [delta for delta in deltas if delta is not None]

@@ -89,6 +89,8 @@ class Chain:
     """The same without Spark, if workers can do it."""
     stays: bool = False
     """The rows are in the shards where the port needs them already."""
+    reads: frozenset[int] | None = None
+    """The columns of the source that matter to it, and perhaps others; None is all of them."""
 
 
 @dataclass(frozen=True, eq=False)

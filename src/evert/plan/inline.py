@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -36,6 +37,7 @@ _KINDS: Mapping[str, pa.DataType] = {
 _DAYTIME = re.compile(r"interval (day|hour|minute|second)( to (hour|minute|second))?")
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _SAME = {"KnownNotNull", "KnownNullable", "Alias"}
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _STEP = re.compile(r"(-?\d+) (day|hour|minute|second)s?")
 _MICROS = {"day": 86_400_000_000, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
 
@@ -71,7 +73,10 @@ def _places(columns: Sequence[Column]) -> dict[int, int]:
 
 
 def _read(term: Term, places: Mapping[int, int]) -> Expression:
-    return _expression(iter(json.loads(term.toJSON())), places)[0]
+    text = term.toJSON()
+    if "expressions.Like" in text and " ESCAPE " in term.sql():  # which character escapes is not in the JSON
+        raise _NotHereError
+    return _expression(iter(json.loads(text)), places)[0]
 
 
 def _expression(nodes: Iterator[dict[str, Any]], places: Mapping[int, int]) -> _Typed:
@@ -115,6 +120,8 @@ def _literal(node: Mapping[str, Any]) -> _Typed:
         return Constant(int(value), kind), kind
     if pa.types.is_decimal(kind):
         return Constant(Decimal(value), kind), kind
+    if pa.types.is_date32(kind) and _DAY.fullmatch(value):
+        return Constant(date.fromisoformat(value), kind), kind
     if pa.types.is_float64(kind) and float(value) > 0:  # as keys of a dict, 0.0 and -0.0 are the same
         return Constant(float(value), kind), kind
     raise _NotHereError

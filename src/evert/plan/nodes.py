@@ -134,21 +134,24 @@ class Nodes:
     def _chain(self, pipe: Pipe, port: Port) -> tuple[Chain, str]:
         source, row = self._sources[pipe.source]
         texts: list[Any] = [source]
+        reads: frozenset[int] = frozenset()
         for part, through in segments(pipe):
             wanted = port.terms if through is None else tuple(column.term for column in through.takes)
             kinds = port.kinds if through is None else None
             term = builder(self.catalyst, part, wanted, kinds)(row)
             if len(texts) == 1:
-                self._used.setdefault(pipe.source, set()).update(map(int, _PLACE.findall(term.sql())))
+                reads = frozenset(map(int, _PLACE.findall(term.sql())))
+                self._used.setdefault(pipe.source, set()).update(reads)
             texts.append(_checked(term_text(term), _FUNCTION, _SUBQUERY))
             if through is not None:
                 texts.append([through.weighted, self._operators(through)])
                 row = self._row([kind_of(column.term) for column in through.gives])
         if pipe.plain:
             build = builder(self.catalyst, pipe, port.terms, port.kinds)
-            return Chain(pipe.source, pipe.many, build, inline=inlined(pipe, port.terms)), digest(texts)
+            inline = inlined(pipe, port.terms)
+            return Chain(pipe.source, pipe.many, build, inline=inline, reads=reads), digest(texts)
         over = operated(self.catalyst, pipe, port.terms, port.kinds)
-        return Chain(pipe.source, False, no_expression, over), digest(texts)
+        return Chain(pipe.source, False, no_expression, over, reads=reads), digest(texts)
 
     def _operators(self, through: Through) -> list[Any]:
         """What tells operators from others, whatever the identities of their columns are."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -25,8 +26,13 @@ _TESTS = {
     "Not",
     "Or",
 }
-_ARITHMETIC = {"Add", "Multiply", "Remainder", "Subtract", "UnaryMinus"}
+_ARITHMETIC = {"Remainder", "UnaryMinus"}
 _UTC = {"UTC", "Etc/UTC", "Z", "GMT", "+00:00"}
+_MOST_DIGITS = 38
+_KEPT_DIGITS = 6
+"""So many digits behind the point Spark never gives up for those before it."""
+_WIDEST = 76
+"""The digits that workers compute with."""
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 """How many digits integers of so many bits have."""
 
@@ -49,14 +55,19 @@ def result(
         return _SPECIAL[name](node, values, kinds)
     if len(set(kinds)) > 1 or pa.types.is_nested(first) or pa.types.is_floating(first):
         return None
-    if name in _ARITHMETIC and not pa.types.is_integer(first):
+    if name in _ARITHMETIC and not (
+        pa.types.is_integer(first) or (name == "UnaryMinus" and pa.types.is_decimal(first))
+    ):
         return None
     return pa.bool_() if name in _TESTS else first
 
 
 def _cast(given: pa.DataType, wanted: Kind) -> pa.DataType | None:
-    """Between whole numbers, and from them to floating point: what does not fit is an error here."""
+    """Between whole numbers, and from them to floating point, and to decimals with as many digits behind the point:
+    what does not fit is an error here."""
     types = pa.types
+    if types.is_decimal(given) and wanted is not None and types.is_decimal(wanted):
+        return wanted if wanted.scale >= given.scale else None
     whole = types.is_integer(given) or (types.is_decimal(given) and given.scale == 0)
     if wanted is None or not whole:
         return None
@@ -79,9 +90,38 @@ def _chosen(node: Mapping[str, Any], values: Sequence[Expression], kinds: Sequen
 def _multiply(node: Mapping[str, Any], values: Sequence[Expression], kinds: Sequence[Any]) -> Kind:
     one, two = kinds
     if pa.types.is_decimal(one) and pa.types.is_decimal(two):
-        digits = one.precision + two.precision + 1
-        return pa.decimal128(digits, one.scale + two.scale) if digits <= 38 else None
+        return _decimal(one.precision + two.precision + 1, one.scale + two.scale)
+    return _whole(one, two)
+
+
+def _add(node: Mapping[str, Any], values: Sequence[Expression], kinds: Sequence[Any]) -> Kind:
+    one, two = kinds
+    if pa.types.is_decimal(one) and pa.types.is_decimal(two):
+        scale = max(one.scale, two.scale)
+        return _decimal(max(one.precision - one.scale, two.precision - two.scale) + scale + 1, scale)
+    return _whole(one, two)
+
+
+def _whole(one: Any, two: Any) -> Kind:
     return one if one == two and pa.types.is_integer(one) else None
+
+
+def _decimal(digits: int, scale: int) -> Kind:
+    """The type of a result of so many digits, if it is the same whether or not Spark may give some of them up."""
+    if digits <= _MOST_DIGITS:
+        return pa.decimal128(digits, scale)
+    return pa.decimal128(_MOST_DIGITS, scale) if scale <= _KEPT_DIGITS and digits <= _WIDEST else None
+
+
+def _average(node: Mapping[str, Any], values: Sequence[Expression], kinds: Sequence[Any]) -> Kind:
+    """The sum of decimals by their count."""
+    made = re.fullmatch(r"decimal\((\d+),(\d+)\)", str(node.get("dataType")))
+    total, number = kinds
+    if made is None or not (pa.types.is_decimal(total) and pa.types.is_decimal(number)) or number.scale:
+        return None
+    wanted = pa.decimal128(int(made[1]), int(made[2]))
+    digits = total.precision + wanted.scale + 2 + number.precision - total.scale
+    return wanted if wanted.scale >= total.scale and digits + number.precision < _WIDEST else None
 
 
 def _divide(node: Mapping[str, Any], values: Sequence[Expression], kinds: Sequence[Kind]) -> Kind:
@@ -124,6 +164,22 @@ def _letters(node: Mapping[str, Any], values: Sequence[Expression], kinds: Seque
     return pa.string() if kinds[0] == pa.string() else None
 
 
+def _pattern(node: Mapping[str, Any], values: Sequence[Expression], kinds: Sequence[Kind]) -> Kind:
+    """A test of a text against a constant one."""
+    text = _text(values[1])
+    return pa.bool_() if text is not None and "\\" not in text and set(kinds) == {pa.string()} else None
+
+
+def _substring(node: Mapping[str, Any], values: Sequence[Expression], kinds: Sequence[Kind]) -> Kind:
+    first, length = (value.value if isinstance(value, Constant) else None for value in values[1:])
+    plain = isinstance(first, int) and isinstance(length, int) and first >= 1 and length >= 0
+    return pa.string() if plain and kinds[0] == pa.string() else None
+
+
+def _part_of_date(node: Mapping[str, Any], values: Sequence[Expression], kinds: Sequence[Kind]) -> Kind:
+    return pa.int32() if kinds[0] == pa.date32() else None
+
+
 def _length(node: Mapping[str, Any], values: Sequence[Expression], kinds: Sequence[Kind]) -> Kind:
     return pa.int32() if kinds[0] == pa.string() else None
 
@@ -159,21 +215,33 @@ def _text(value: Expression) -> str | None:
 
 
 _SPECIAL: Mapping[str, Callable[[Mapping[str, Any], Sequence[Expression], Sequence[Any]], Kind]] = {
+    "Add": _add,
     "CaseWhen": _chosen,
     "Coalesce": _chosen,
+    "Contains": _pattern,
     "DateFormatClass": _formatted,
+    "DayOfMonth": _part_of_date,
+    "DecimalDivideWithOverflowCheck": _average,
     "Divide": _divide,
     "ElementAt": _part,
+    "EndsWith": _pattern,
     "Floor": _floor,
     "Hour": _hour,
     "If": _chosen,
     "Length": _length,
+    "Like": _pattern,
     "Lower": _letters,
+    "Month": _part_of_date,
     "Multiply": _multiply,
     "PreciseTimestampConversion": _conversion,
+    "Quarter": _part_of_date,
     "RegExpExtract": _extracted,
+    "StartsWith": _pattern,
     "StringReplace": _replaced,
     "StringSplitSQL": _split,
+    "Substring": _substring,
+    "Subtract": _add,
     "TimestampAddInterval": _later,
     "Upper": _letters,
+    "Year": _part_of_date,
 }

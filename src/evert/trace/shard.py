@@ -36,10 +36,13 @@ class NodeState:
         folder: Path,
         bits: int = 64,
         limits: Mapping[str, Sequence[Limit]] | None = None,
+        wanted: frozenset[int] | None = None,
     ) -> None:
         self.shard = shard
         self.first = first
         self.bits = bits
+        self.wanted = wanted
+        """The columns of what the node gives that somebody reads; None is all of them."""
         self.added: list[tuple[str, Stored]] = []
         self.removed: list[int] = []
         self.published: list[pa.Table] = []

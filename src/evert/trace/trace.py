@@ -79,22 +79,23 @@ class Trace:
 
         For latest traces; the needles are unique. A row that is gone is not found, and `__gone` not shown.
         """
+        places = self.where(hashes, keys)
+        names = places.nothing.schema.names
+        return places.found, pa.table(places.columns(names, np.flatnonzero(places.found)), names=names)
+
+    def where(self, hashes: np.ndarray, keys: Sequence[pa.Array]) -> Places:
+        """Where the rows of needles are, for who does not want all of their columns; as in `newest`."""
         plain = [one_chunk(key) for key in keys]
         open_needles = _in_order(hashes)
-        found, decided = np.zeros(len(hashes), np.bool_), np.zeros(len(hashes), np.bool_)
-        owners: list[np.ndarray] = []
-        parts = [self.nothing()]
-        for run in self.runs:
+        decided = np.zeros(len(hashes), np.bool_)
+        run_of, row_of = np.full(len(hashes), -1), np.zeros(len(hashes), np.int64)
+        for number, run in enumerate(self.runs):
             for needles, rows in self._pairs(open_needles, hashes[open_needles], plain, run):
                 decided[needles] = True
                 here = ~gone_at(run, rows)
-                found[needles[here]] = True
-                owners.append(needles[here])
-                parts.append(take_rows(shown(run.table), rows[here]))
+                run_of[needles[here]], row_of[needles[here]] = number, rows[here]
             open_needles = open_needles[~decided[open_needles]]
-        if not found.any():
-            return found, parts[0]
-        return found, take_rows(joined(parts), np.argsort(np.concatenate(owners)))
+        return Places(self.runs, self.nothing(), run_of, row_of)
 
     def rows(self) -> pa.Table:
         """The whole content, sorted by `__h`: rows with weights, or the newest row of each key."""
@@ -120,6 +121,40 @@ class Trace:
     def nothing(self) -> pa.Table:
         """No row, but its columns."""
         return shown(self.runs[0].table.slice(0, 0) if self.runs else self.layout.empty())
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the rows of needles are: in which of the runs, -1 if in none, and at which place in it."""
+
+    runs: Sequence[Run]
+    nothing: pa.Table
+    run: np.ndarray
+    row: np.ndarray
+
+    @property
+    def found(self) -> np.ndarray:
+        """Which needles have a row."""
+        return np.asarray(self.run >= 0)
+
+    def columns(self, names: Sequence[str], at: np.ndarray) -> list[pa.Array]:
+        """Columns of the rows of these needles, all of which have one."""
+        if not len(at):
+            return arrays_of(self.nothing, names)
+        run_of, row_of = self.run[at], self.row[at]
+        numbers = np.unique(run_of)
+        if len(numbers) == 1:
+            return [take(self.runs[numbers[0]].column(name), row_of) for name in names]
+        by_run = np.argsort(run_of, kind="stable")
+        ends = np.searchsorted(run_of[by_run], numbers, "right")
+        rows = np.split(row_of[by_run], ends[:-1])
+        back = np.empty(len(at), np.int64)
+        back[by_run] = np.arange(len(at))
+        pieces = [(self.runs[number], where) for number, where in zip(numbers, rows, strict=True)]
+        return [
+            take(pa.concat_arrays([take(run.column(name), where) for run, where in pieces]), back)
+            for name in names
+        ]
 
 
 def merge(layout: Layout, tables: Sequence[pa.Table], *, bottom: bool, bits: int = 64) -> pa.Table:
