@@ -7,9 +7,9 @@ named by local properties. A large range of the log comes as a DataFrame instead
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from evert.epoch import spark as on_spark
 from evert.epoch import worker
 from evert.epoch.cells import CELL
 from evert.epoch.flow import Flow, FlowNode, Step
-from evert.epoch.receipt import Receipt, Spent
+from evert.epoch.receipt import Receipt, Spent, told
 from evert.epoch.worker import Edge, Member, Then
 
 if TYPE_CHECKING:
@@ -76,10 +76,10 @@ class Job:
         for plan in self._plans:
             properties = {worker.FOLDER: folder, worker.EPOCH: epoch, worker.LEFT: json.dumps(said)}
             with self._catalyst.active():
-                blobs = on_spark.execute(
+                texts = on_spark.execute(
                     self._catalyst.session, plan, self._sharing, properties, column=CELL.names.index("blob")
                 )
-            said = [one for blob in blobs for one in pickle.loads(blob)]
+            said = [one for text in texts for one in told(Path(folder), text)]
         return said
 
     def _scanned(self) -> DataFrame:

@@ -7,11 +7,19 @@ those they replace. Tasks never open the catalog: both travel as bytes.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from evert.trace import Stored
+
+SHORT = 4096
+"""What a task says in more bytes than this is in a file."""
+
+MARK = b"@"
+"""How the name of such a file begins; it is no letter of base64."""
 
 
 @dataclass(frozen=True)
@@ -83,3 +91,23 @@ class Receipt:
     added: tuple[tuple[str, Stored], ...]
     removed: tuple[int, ...]
     published: tuple[Published, ...]
+
+
+def tell(folder: Path, name: str, said: Sequence[Any]) -> bytes:
+    """What a task tells the driver, as text; in a file of this name if it is long.
+
+    From the JVM bytes would come one by one, and more than fits a buffer waits for an acknowledgement on its way.
+    """
+    blob = pickle.dumps(said)
+    if len(blob) <= SHORT:
+        return b64encode(blob)
+    Path(folder, name).write_bytes(blob)
+    return MARK + name.encode()
+
+
+def told(folder: Path, text: str) -> list[Any]:
+    """What a task has told."""
+    name = text.removeprefix(MARK.decode())
+    blob = b64decode(text) if name == text else Path(folder, name).read_bytes()
+    said: list[Any] = pickle.loads(blob)
+    return said

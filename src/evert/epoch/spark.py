@@ -133,8 +133,8 @@ def carried(schema: pa.Schema) -> pa.Schema:
 
 def execute(
     spark: SparkSession, plan: Any, prepared: Callable[[Any], Any], properties: dict[str, str], *, column: int
-) -> list[bytes]:
-    """Run a physical plan once more, with local properties for its tasks; one binary column of its rows."""
+) -> list[str]:
+    """Run a physical plan once more, with local properties for its tasks; one column of its rows, as text."""
     for name, value in properties.items():
         spark.sparkContext.setLocalProperty(name, value)
     try:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import chain, count, groupby
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 from zlib import crc32
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ from evert.delta.inline import Work
 from evert.delta.panes import applied
 from evert.epoch import slices
 from evert.epoch.cells import CELL, MOST_ROWS, RECEIPT, Cell, read_cells, split, to_batch
-from evert.epoch.receipt import PACK, SCAN, Manifest, Published, Receipt, Spent
+from evert.epoch.receipt import PACK, SCAN, Manifest, Published, Receipt, Spent, tell
 from evert.epoch.spill import Cellar, Spill, to_blob
 from evert.log.files import sync
 from evert.trace import NodeState, RunCache, RunWriter
@@ -230,7 +230,7 @@ def kernel(
     if then is None:
         for cell in passing:
             said += pickle.loads(cell.blob)
-        yield to_batch([_receipt(shard, said)])
+        yield to_batch([_for_driver(shard, said)])
     else:
         yield then.of([*passing, _receipt(shard, said)])
 
@@ -247,7 +247,7 @@ def leave(rows: Iterable[pa.RecordBatch], stage: Stage) -> Iterator[pa.RecordBat
     with pa.OSFile(str(Path(folder, name)), "wb") as file, pa.ipc.new_stream(file, first.schema) as stream:
         for batch in chain([first], made):
             stream.write_batch(batch)
-    yield to_batch([Cell(task.partitionId(), RECEIPT, 0, pickle.dumps([(task.partitionId(), name)]))])
+    yield to_batch([_for_driver(task.partitionId(), [(task.partitionId(), name)])])
 
 
 def take_up(shares: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -265,6 +265,16 @@ def take_up(shares: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _receipt(shard: int, said: Sequence[Receipt | Spent]) -> Cell:
     return Cell(shard, RECEIPT, 0, pickle.dumps(said))
+
+
+def _for_driver(shard: int, said: Sequence[Any]) -> Cell:
+    """What the driver is told."""
+    from pyspark import TaskContext
+
+    folder, epoch = _place()
+    return Cell(
+        shard, RECEIPT, 0, tell(Path(folder), f"{epoch}{TaskContext.get().taskAttemptId()}.said", said)
+    )
 
 
 class _Watch:

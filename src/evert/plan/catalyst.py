@@ -444,11 +444,11 @@ class Catalyst(Expressions):
         return frame._jdf.queryExecution().executedPlan()
 
     @classmethod
-    def executed(cls, plan: Any, prepared: Callable[[Any], Any], *, column: int) -> list[bytes]:
-        """Run a copy of a physical plan; one binary column of its rows."""
+    def executed(cls, plan: Any, prepared: Callable[[Any], Any], *, column: int) -> list[str]:
+        """Run a copy of a physical plan; one column of its rows, whose bytes are those of a text."""
         with cls.quietly():
             rows = prepared(plan.clone()).executeCollect()
-        return [bytes(rows[i].getBinary(column)) for i in range(len(rows))]
+        return [rows[i].getUTF8String(column).toString() for i in range(len(rows))]
 
     @staticmethod
     def job_errors() -> tuple[type[Exception], ...]:
