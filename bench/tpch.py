@@ -1,16 +1,23 @@
 """TPC-H: the time of a refresh, in which orders come and others go, beside computing the query anew.
 
-Every query is a view in a group of its own, so that its epochs are timed apart. In a refresh some of the orders,
-with their items, are deleted and as many new ones come, in one commit. Plain Spark computes the queries over the
-tables as Parquet files, which have as many rows as the generator makes; a few more than are in the log's tables.
+Each query is a view in a database of its own, and then all of them are views of one group in one database, which
+share what they read and keep. In a refresh some of the orders, with their items, are deleted and as many new ones
+come, in one commit. Beside it, plain Spark computes the query over the log, as a view that is recomputed does, and
+over the tables as Parquet files that somebody else would have to keep up to date; they have as many rows as the
+generator makes, a few more than the log's tables.
 """
 
 from __future__ import annotations
 
+import argparse
+import shutil
 import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,16 +32,19 @@ from bench.memory import Watch
 from tests.tpc import source
 
 import evert
-from evert.epoch.epoch import EpochDone
-from evert.epoch.spark import session
+from evert.epoch.spark import latest, read_topic, session
 from evert.schema.schema import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pyspark.sql import SparkSession
+
 HELD_BACK = 0.12
 """So many of the orders are not there at first: the largest refresh needs a tenth."""
 CHUNK = 500_000
+FROM_FILES, FROM_LOG = "spark, from files", "spark, from the log"
+TOGETHER = "all in one group"
 OF_ORDERS = {"orders": "o_orderkey", "lineitem": "l_orderkey"}
 """The tables that change, and the column that has the order."""
 
@@ -46,35 +56,94 @@ def main() -> None:
     options.add_argument("--queries", nargs="*", default=[f"q{n}" for n in range(1, 23)])
     options.add_argument("--runs", type=int, default=3)
     chosen = options.parse_args()
-    with Figures("tpch", chosen) as figures, tempfile.TemporaryDirectory() as folder:
-        queries = write(Path(folder) / "tables", chosen.scale)
-        orders = Orders(Path(folder) / "tables")
-        with evert.open(Path(folder) / "tpch.evert") as db:
-            load(db, Path(folder) / "tables", orders)
-            for name in chosen.queries:
-                db.view(name, queries[name], group=name)
-            begun = time.perf_counter()
-            with Watch() as memory:
-                db.refresh(timeout=7200)
-                figures.say(f"{len(chosen.queries)} views built in {time.perf_counter() - begun:.0f} s")
-                kept = {percent: refresh(db, orders, percent, chosen.runs) for percent in chosen.percent}
-            figures.say(f"{memory.peak / 1e9:.1f} GB of anonymous memory until here")
-            anew = recompute(
-                Path(folder) / "tables", {name: queries[name] for name in chosen.queries}, chosen.runs
-            )
-            for name in chosen.queries:
-                right = all(proof.holds for proof in db.prove(name))
-                for percent, times in kept.items():
-                    figures.add(f"{name}, {percent:g} % of orders", "evert", times[name], "ms", right)
-                    figures.add(f"{name}, {percent:g} % of orders", "spark, recomputing", anew[name], "ms")
-        for percent, times in kept.items():
-            parts = [
-                statistics.median(times[name]) / statistics.median(anew[name]) for name in chosen.queries
-            ]
+    with Figures("tpch", chosen) as figures, tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        every = write(folder / "tables", chosen.scale)
+        queries = {name: every[name] for name in chosen.queries}
+        orders = Orders(folder / "tables")
+        with evert.open(folder / "loaded.evert") as db:
+            load(db, folder / "tables", orders)
+        for name, query in queries.items():
+            with copied(folder, orders) as (db, there):
+                alone(figures, db, there, name, query, chosen)
+        compare(figures, chosen.percent, queries)
+        with copied(folder, orders) as (db, there):
+            together(figures, db, there, queries, chosen)
+
+
+@contextmanager
+def copied(folder: Path, orders: Orders) -> Iterator[tuple[evert.Database, Orders]]:
+    """A database of its own with the loaded tables."""
+    place = folder / "copy.evert"
+    shutil.copytree(folder / "loaded.evert", place)
+    try:
+        with evert.open(place) as db:
+            yield db, deepcopy(orders)
+    finally:
+        shutil.rmtree(place)
+
+
+def alone(
+    figures: Figures, db: evert.Database, orders: Orders, name: str, query: str, chosen: argparse.Namespace
+) -> None:
+    """A query by itself: its refreshes, and how long it takes anew."""
+    with Watch() as memory:
+        begun = time.perf_counter()
+        db.view(name, query)
+        db.refresh(timeout=7200)
+        built = time.perf_counter() - begun
+        kept = {percent: refresh(db, orders, percent, chosen.runs) for percent in chosen.percent}
+    anew = {FROM_FILES: from_files(orders.folder), FROM_LOG: from_log(db)}
+    times = {system: recompute(spark, query, chosen.runs) for system, spark in anew.items()}
+    right = all(proof.holds for proof in db.prove(name))
+    note = f"built in {built:.0f} s, {memory.peak / 1e9:.1f} GB of anonymous memory"
+    for percent, found in kept.items():
+        figures.add(case(name, percent), "evert", found, "ms", right, note)
+    for system, found in times.items():
+        figures.add(name, system, found, "ms")
+
+
+def together(
+    figures: Figures,
+    db: evert.Database,
+    orders: Orders,
+    queries: Mapping[str, str],
+    chosen: argparse.Namespace,
+) -> None:
+    """All queries in one group: an epoch for all of them."""
+    with Watch() as memory:
+        begun = time.perf_counter()
+        for name, query in queries.items():
+            db.view(name, query)
+        db.refresh(timeout=7200)
+        note = f"built in {time.perf_counter() - begun:.0f} s"
+        kept = {percent: refresh(db, orders, percent, chosen.runs) for percent in chosen.percent}
+    right = all(proof.holds for proof in db.prove())
+    note += f", {memory.peak / 1e9:.1f} GB of anonymous memory"
+    for percent, found in kept.items():
+        figures.add(case(TOGETHER, percent), "evert", found, "ms", right, note)
+        for system in (FROM_FILES, FROM_LOG):
+            all_of_them = sum(figures.of(system)[name] for name in queries)
+            part = statistics.median(found) / all_of_them
             figures.say(
-                f"{percent:g} % of orders: a refresh takes {statistics.median(parts):.3f} of recomputing on the"
-                f" median query, {max(parts):.3f} on the worst"
+                f"{case(TOGETHER, percent)}: {part:.3f} of {all_of_them:,.0f} ms that {system} takes for all"
             )
+
+
+def compare(figures: Figures, percents: Sequence[float], queries: Mapping[str, str]) -> None:
+    ours = figures.of("evert")
+    for system in (FROM_FILES, FROM_LOG):
+        anew = figures.of(system)
+        for percent in percents:
+            parts = [ours[case(name, percent)] / anew[name] for name in queries]
+            figures.say(
+                f"{percent:g} % of orders: a refresh takes {statistics.median(parts):.3f} of {system} on the"
+                f" median query, {min(parts):.3f} on the best, {max(parts):.3f} on the worst"
+            )
+
+
+def case(name: str, percent: float) -> str:
+    return f"{name}, {percent:g} % of orders"
 
 
 def write(folder: Path, scale: float) -> Mapping[str, str]:
@@ -91,6 +160,7 @@ class Orders:
     """The orders and their items, and which of them are there."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self._chance = np.random.default_rng(1)
         self.tables = {name: pq.read_table(folder / f"{name}.parquet") for name in OF_ORDERS}
         keys = self._chance.permutation(self.tables["orders"].column("o_orderkey").to_numpy())
@@ -125,41 +195,46 @@ def load(db: evert.Database, folder: Path, orders: Orders) -> None:
     db.maintain()
 
 
-def refresh(db: evert.Database, orders: Orders, percent: float, runs: int) -> dict[str, list[float]]:
-    """Milliseconds of each view's epochs in some refreshes, after one to warm up."""
-    found: dict[str, list[float]] = {}
-    for turn in range(runs + 1):
+def refresh(db: evert.Database, orders: Orders, percent: float, runs: int) -> list[float]:
+    """Milliseconds of the epochs of some refreshes, after one to warm up."""
+    found = []
+    for _ in range(runs + 1):
         come, gone = orders.exchange(percent / 100)
         with db.transaction() as tx:
             for name, key in source.TPCH_KEYS.items():
                 if name in OF_ORDERS:
                     tx.delete(name, orders.rows(name, gone).select(key.split()))
                     tx.upsert(name, orders.rows(name, come))
-        spent: dict[str, float] = {}
-
-        def seen(done: EpochDone, spent: dict[str, float] = spent) -> None:
-            spent[done.group] = spent.get(done.group, 0.0) + done.milliseconds
-
-        db.refresh(timeout=7200, on_epoch=seen)
-        for group, value in spent.items() if turn else ():
-            found.setdefault(group, []).append(value)
-    return found
+        spent: list[float] = []
+        db.refresh(timeout=7200, on_epoch=lambda done, spent=spent: spent.append(done.milliseconds))
+        found.append(sum(spent))
+    return found[1:]
 
 
-def recompute(folder: Path, queries: Mapping[str, str], runs: int) -> Mapping[str, Sequence[float]]:
-    """Milliseconds of each query over the files, after a run to warm up."""
+def from_files(folder: Path) -> SparkSession:
+    """A session that has the tables as files."""
     spark = session().newSession()
     for name in source.TPCH_KEYS:
         spark.read.parquet(str(folder / f"{name}.parquet")).createOrReplaceTempView(name)
-    found = {}
-    for name, query in queries.items():
-        times = []
-        for _ in range(runs + 1):
-            begun = time.perf_counter()
-            spark.sql(query).write.format("noop").mode("overwrite").save()
-            times.append((time.perf_counter() - begun) * 1e3)
-        found[name] = times[1:]
-    return found
+    return spark
+
+
+def from_log(db: evert.Database) -> SparkSession:
+    """A session that has the tables as the log says that they are."""
+    spark = session().newSession()
+    for name in source.TPCH_KEYS:
+        latest(read_topic(spark, db, name), db.definition(name)).createOrReplaceTempView(name)
+    return spark
+
+
+def recompute(spark: SparkSession, query: str, runs: int) -> list[float]:
+    """Milliseconds of a query, after a run to warm up."""
+    times = []
+    for _ in range(runs + 1):
+        begun = time.perf_counter()
+        spark.sql(query).write.format("noop").mode("overwrite").save()
+        times.append((time.perf_counter() - begun) * 1e3)
+    return times[1:]
 
 
 if __name__ == "__main__":
