@@ -28,7 +28,7 @@ from evert.log.files import Files, sync
 from evert.log.tail import Spans
 from evert.log.topic import INGESTED_AT, OFFSET, POSITION, Topic
 
-ROW_GROUP = 131_072
+ROW_GROUP, SMALL_GROUP = 131_072, 16_384
 _COUNTERS = (POSITION, OFFSET, INGESTED_AT)
 _COLUMNS = (
     "id, first, last, first_at, last_at, schema, rows, bytes, spans, stamped, file, file_checksum, checksum"
@@ -70,7 +70,7 @@ def write(files: Files, topic: Topic, table: pa.Table, schema: pa.Schema) -> Wri
     try:
         with disk_errors(path):
             with pq.ParquetWriter(path, schema, **_writing(schema)) as writer:
-                writer.write_table(table, row_group_size=ROW_GROUP)
+                writer.write_table(table, row_group_size=_row_group(table.num_rows))
             sync(path)
             return Written(file, table.num_rows, path.stat().st_size, checksum_of(path))
     except FileNotFoundError as error:
@@ -79,6 +79,16 @@ def write(files: Files, topic: Topic, table: pa.Table, schema: pa.Schema) -> Wri
         with suppress(EvertError):
             files.discard([file])
         raise
+
+
+def _row_group(rows: int) -> int:
+    """The rows of a group, so that all are alike, and that a file of some size has work for more than one reader.
+
+    >>> [_row_group(rows) for rows in (0, 1_000, 50_000, 131_072, 460_000)]
+    [1, 1000, 25000, 65536, 115000]
+    """
+    groups = max(-(-rows // ROW_GROUP), min(2, rows // SMALL_GROUP), 1)
+    return max(1, -(-rows // groups))
 
 
 def insert(tx: Transaction, topic: Topic, segment: Segment) -> None:
