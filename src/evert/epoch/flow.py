@@ -29,7 +29,7 @@ class Part:
     plan: Plan
     nodes: Mapping[str, int]
     since: Mapping[str, int] = field(default_factory=dict)
-    """Topics, by their leaf, that must be told apart by the position after which the view counts their events."""
+    """After which position the view counts the events of a topic, by its leaf; views that differ in it are fed apart."""
     reuse: Reuse = NOTHING
     """The nodes that are not computed, because their state is there already."""
 
@@ -140,6 +140,10 @@ def joined(parts: Sequence[Part], also: Set[str] = frozenset()) -> Flow:
     there: set[str] = set()
     outputs = {part.view: part.output for part in parts}
     since: dict[str, int] = {}
+    counted: dict[str, set[int | None]] = {}
+    for part in parts:
+        for leaf in part.plan.leaves:
+            counted.setdefault(leaf.id, set()).add(part.since.get(leaf.id))
     for part in in_order(parts):
         sources: dict[str, list[str]] = {}
         if part.plan.recomputes:
@@ -157,7 +161,8 @@ def joined(parts: Sequence[Part], also: Set[str] = frozenset()) -> Flow:
                     continue
             name = f"{leaf.id}_{part.output}" if leaf.kind == "constant" else leaf.id
             if leaf.id in part.since:
-                name = f"{leaf.id}_since_{part.since[leaf.id]}"
+                if len(counted[leaf.id]) > 1:
+                    name = f"{leaf.id}_since_{part.since[leaf.id]}"
                 since[name] = part.since[leaf.id]
             known = leaves.setdefault(name, leaf)
             if known.schema != leaf.schema:
