@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from tests.plan import udfs
 from tests.plan.queries import INCREMENTAL, NODES
+from tests.plan.relations import BID
 
 from evert.errors import BadQuery
 
@@ -156,6 +157,40 @@ def test_sums_that_are_asked_for_twice_are_kept_once(planner):
         ("count", 1),
         ("count", None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("select auction from bid where price > 2", "auction price"),
+        (
+            "select upper(channel) as c, count(*) as n from bid where score is not null group by 1",
+            "channel score",
+        ),
+        (
+            "select auction, tag from bid lateral view explode(tags) t as tag where tag <> channel",
+            "auction channel tags",
+        ),
+        ("select transform(tags, tag -> concat(tag, bidder)) as t from bid", "bidder tags"),
+        ("select count(*) as n from bid", ""),
+        (
+            "select auction, sum(price) over (partition by auction order by at) as s from bid",
+            "auction at price",
+        ),
+        ("select * from bid where price > 1", " ".join(BID.names)),
+    ],
+)
+def test_a_chain_says_which_columns_it_reads(planner, query, names):
+    plan = planner.plan(query)
+    chains = [chain for node in plan.nodes for port in node.ports for chain in port if chain.source == "t1"]
+    assert chains
+    read = set().union(*(chain.reads for chain in chains))
+    assert {BID.names[place] for place in read if place < len(BID.names)} == set(names.split())
+
+
+def test_a_table_node_reads_all_that_a_change_has(planner):
+    chain = planner.plan("select id from auction").nodes[0].ports[0][0]
+    assert chain.reads is None
 
 
 def test_a_relation_registered_again_takes_the_place_of_the_old(spark):

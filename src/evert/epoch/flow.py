@@ -29,7 +29,7 @@ class Part:
     plan: Plan
     nodes: Mapping[str, int]
     since: Mapping[str, int] = field(default_factory=dict)
-    """After which position the view counts the events of a topic, by its leaf; views that differ in it are fed apart."""
+    """After which position the view counts the events of a topic, by its leaf; views that differ are fed apart."""
     reuse: Reuse = NOTHING
     """The nodes that are not computed, because their state is there already."""
 

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from hashlib import sha256
+from itertools import pairwise
 from typing import Any
 
 from evert.plan.functions import function_digest
@@ -31,6 +32,18 @@ def term_text(term: Any) -> str:
     nodes = json.loads(term.toJSON())
     hidden = [_hidden(term, place, node) for place, node in enumerate(nodes)]
     return json.dumps([plain_sql(term), _renumbered(nodes, {}), hidden], sort_keys=True)
+
+
+def fields_read(text: str) -> frozenset[int] | None:
+    """Which fields of a row a term reads, from its text; None if it takes a row as a whole."""
+    _, nodes, _ = json.loads(text)
+    found = set()
+    for above, node in pairwise([{"class": ""}, *nodes]):
+        if node["class"].endswith(".AttributeReference"):
+            if not above["class"].endswith(".GetStructField"):
+                return None
+            found.add(above["ordinal"])
+    return frozenset(found)
 
 
 def plain_sql(term: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from evert.delta.versions import Versions
 from evert.plan.catalyst import Catalyst
 from evert.plan.chains import Pipe, Through, builder, no_expression, operated, segments
 from evert.plan.expressions import name_of
-from evert.plan.fingerprints import FORMAT, digest, term_text
+from evert.plan.fingerprints import FORMAT, digest, fields_read, term_text
 from evert.plan.graph import Chain, How, Leaf, Node
 from evert.plan.inline import inlined
 from evert.plan.placing import Places, kept_by, placed_by, stay
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
 _FUNCTION = "PythonUDF", "a function in Python inside another operator"
 _SUBQUERY = "ScalarSubquery", "a scalar subquery inside an operator that Spark runs"
-_PLACE = re.compile(r"\bc(\d+)\b")
-"""A column of a source in the text of a term; a user's column may look the same, which does no harm."""
 
 
 @dataclass(frozen=True)
@@ -134,15 +131,17 @@ class Nodes:
     def _chain(self, pipe: Pipe, port: Port) -> tuple[Chain, str]:
         source, row = self._sources[pipe.source]
         texts: list[Any] = [source]
-        reads: frozenset[int] = frozenset()
+        reads: frozenset[int] | None = None
         for part, through in segments(pipe):
             wanted = port.terms if through is None else tuple(column.term for column in through.takes)
             kinds = port.kinds if through is None else None
             term = builder(self.catalyst, part, wanted, kinds)(row)
+            text = _checked(term_text(term), _FUNCTION, _SUBQUERY)
             if len(texts) == 1:
-                reads = frozenset(map(int, _PLACE.findall(term.sql())))
-                self._used.setdefault(pipe.source, set()).update(reads)
-            texts.append(_checked(term_text(term), _FUNCTION, _SUBQUERY))
+                reads = fields_read(text)
+                every = range(len(pipe.columns))
+                self._used.setdefault(pipe.source, set()).update(every if reads is None else reads)
+            texts.append(text)
             if through is not None:
                 texts.append([through.weighted, self._operators(through)])
                 row = self._row([kind_of(column.term) for column in through.gives])
