@@ -19,6 +19,17 @@ STAYING = [
         ["aggregate", "output"],
     ),
     (
+        "select b.auction, max(b.price) as most from auction a join bid b on a.id = b.auction group by 1",
+        ["upsert", "join"],
+        ["aggregate", "output"],
+    ),
+    (
+        "select b.auction, p.n from auction a join bid b on a.id = b.auction"
+        " join (select bidder, count(*) as n from bid group by 1) p on p.bidder = b.auction",
+        ["upsert", "join", "aggregate"],
+        ["join", "output"],
+    ),
+    (
         "select a.category, max(b.price) as m from auction a join bid b on a.id = b.auction group by a.category",
         ["upsert", "join", "aggregate"],
         ["output"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from evert.delta.aggregate import Aggregate
@@ -22,11 +23,12 @@ from evert.delta.versions import Versions
 class Placement:
     """Rows of any port that are equal in its `ports` columns must be in one shard, and what comes of them is too.
 
-    The columns of the ports correspond to each other, and to the `output` columns, which have the same values.
+    The columns of the ports correspond to each other, and to the `output` columns, which have the same values. Of
+    these there may be several for one column of a port.
     """
 
     ports: tuple[tuple[int, ...], ...]
-    output: tuple[int, ...]
+    output: tuple[frozenset[int], ...]
 
 
 def placement(operator: Operator) -> Placement | None:
@@ -34,18 +36,24 @@ def placement(operator: Operator) -> Placement | None:
     match operator:
         case Aggregate(keys=count):
             group = tuple(range(count))
-            return Placement((group,) * len(operator.inputs), group)
+            return Placement((group,) * len(operator.inputs), _each(group))
         case Join(left_key=left, right_key=right):
-            return Placement((left, right), left)
+            behind = len(operator.left)
+            pairs = zip(left, right, strict=True)
+            return Placement((left, right), tuple(frozenset({one, behind + other}) for one, other in pairs))
         case Semi(kind="semi", left_key=left):
-            return Placement((left, tuple(range(len(left)))), left)
+            return Placement((left, tuple(range(len(left)))), _each(left))
         case Session(keys=count):
-            return Placement((tuple(range(count)),), tuple(range(count)))
+            return Placement((tuple(range(count)),), _each(range(count)))
         case Swap(keys=key):
-            return Placement((tuple(range(len(key))), key), key)
+            return Placement((tuple(range(len(key))), key), _each(key))
         case Near(keys=key) | Top(keys=key) | Touched(keys=key) | Upsert(key=key) | Versions(key=key):
-            return Placement((key,), key)
+            return Placement((key,), _each(key))
         case Output():
             key = tuple(range(len(operator.columns))) if operator.key is None else operator.key
-            return Placement((key,), key)
+            return Placement((key,), _each(key))
     return None
+
+
+def _each(columns: Iterable[int]) -> tuple[frozenset[int], ...]:
+    return tuple(frozenset({column}) for column in columns)

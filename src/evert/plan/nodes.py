@@ -17,7 +17,7 @@ from evert.plan.expressions import name_of
 from evert.plan.fingerprints import FORMAT, digest, fields_read, term_text
 from evert.plan.graph import Chain, How, Leaf, Node
 from evert.plan.inline import inlined
-from evert.plan.placing import Places, kept_by, placed_by, stay
+from evert.plan.placing import Placed, Places, kept_by, placed_by, stay
 from evert.plan.tree import Recompute, Term
 from evert.plan.types import carried, kind_of, kinds_in
 from evert.schema.types import Atom, Column, DataType, Struct
@@ -53,7 +53,7 @@ class Nodes:
     nodes: dict[str, Node] = field(default_factory=dict)
     _sources: dict[str, tuple[str, Any]] = field(default_factory=dict)
     _used: dict[str, set[int]] = field(default_factory=dict)
-    _placed: dict[str, Places | None] = field(default_factory=dict)
+    _placed: dict[str, Placed | None] = field(default_factory=dict)
     """The columns that decide in which shard the rows of a node are."""
 
     def leaf(self, leaf: Leaf) -> str:

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from evert.plan.nodes import Port
 
 Places = tuple[int, ...]
+Placed = tuple[frozenset[int], ...]
+"""The columns that decide where the rows of a source are; of those in one set each has the same value."""
 
 
 def kept_by(
-    catalyst: Catalyst, operator: Operator, ports: Sequence[Port], placed: Mapping[str, Places | None]
+    catalyst: Catalyst, operator: Operator, ports: Sequence[Port], placed: Mapping[str, Placed | None]
 ) -> Places | None:
     """By which columns of its key an operator's rows are where they must be already; None if they are not.
 
@@ -45,7 +47,7 @@ def stay(
     catalyst: Catalyst,
     operator: Operator,
     ports: Sequence[Port],
-    placed: Mapping[str, Places | None],
+    placed: Mapping[str, Placed | None],
     kept: Places | None,
 ) -> list[list[bool]]:
     """For each pipe of each port, whether its rows are where they must be.
@@ -69,7 +71,7 @@ def stay(
     ]
 
 
-def placed_by(operator: Operator, kept: Places | None) -> Places | None:
+def placed_by(operator: Operator, kept: Places | None) -> Placed | None:
     """The columns of an operator's output that decide where its rows are, if they stayed or were exchanged."""
     known = placement(operator)
     if known is None:
@@ -78,15 +80,15 @@ def placed_by(operator: Operator, kept: Places | None) -> Places | None:
 
 
 def _within(
-    catalyst: Catalyst, pipe: Pipe, terms: Sequence[Term], by: Places | None, key: Places
+    catalyst: Catalyst, pipe: Pipe, terms: Sequence[Term], by: Placed | None, key: Places
 ) -> Places | None:
     """Where, in the key of a port, the columns come in through a pipe by which its source is placed."""
     if by is None or not pipe.plain:
         return None
     of_key = [_origin(catalyst, pipe, terms[place]) for place in key]
-    if not set(by) <= set(of_key):
-        return None
-    return tuple(of_key.index(place) for place in by)
+    found = [next((at for at, column in enumerate(of_key) if column in same), None) for same in by]
+    known = [at for at in found if at is not None]
+    return tuple(known) if len(known) == len(found) else None
 
 
 def _origin(catalyst: Catalyst, pipe: Pipe, term: Term) -> int | None:
