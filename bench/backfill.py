@@ -68,7 +68,7 @@ def fill_back(figures: Figures, db: evert.Database, name: str, events: int, runs
             theirs.append(batch(db, query))
     right = all(proof.holds for proof in db.prove(name))
     db.drop(name)
-    note = f"{memory.peak / 1e9:.1f} GB of anonymous memory"
+    note = str(memory)
     for system, times, correct in (("evert", ours, right), (SPARK, theirs, None)):
         figures.add(name, system, [events / taken / 1e3 for taken in times[1:]], UNIT, correct, note)
     figures.add(f"{name}, lag of the other view", "evert", lags, "ms")

@@ -58,7 +58,7 @@ class Figures:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._memory.__exit__(kind, error, trace)
-        self.say(f"peak of anonymous memory of all processes {self._memory.peak / 1e9:.1f} GB")
+        self.say(f"peak of all processes: {self._memory}")
         if self._chosen.json:
             self._chosen.json.write_text(json.dumps([asdict(figure) for figure in self.found], indent=2))
         if self._chosen.picture:

@@ -90,10 +90,7 @@ def grow(figures: Figures, name: str, chosen: argparse.Namespace) -> None:
             size = sum(view.bytes for view in db.status())
             spark = tables(db, case)
             recomputed = recompute(spark, case)
-            note = (
-                f"{size / stored:.0f} bytes a row, filled in {filled:.0f} s,"
-                f" {memory.peak / 1e9:.1f} GB of anonymous memory"
-            )
+            note = f"{size / stored:.0f} bytes a row, filled in {filled:.0f} s, {memory}"
             at = f"{name}, {millions:g} million rows"
             figures.add(at, "evert", times, "ms", check(db, spark, case), note)
             figures.add(at, "spark, recomputing", [recomputed], "ms")

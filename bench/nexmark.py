@@ -174,7 +174,7 @@ def evert_line(bench: Bench, db: evert.Database, name: str, *, epoch: int) -> No
 
 
 def peak(memory: Watch) -> str:
-    return f"peak of anonymous memory {memory.peak / 1e9:.1f} GB"
+    return f"peak of {memory}"
 
 
 def build(db: evert.Database, name: str) -> float:
