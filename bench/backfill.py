@@ -18,6 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench.beside import Beside
 from bench.figures import Figures
 from bench.memory import Watch
 from bench.nexmark import UNIT, batch, fill
@@ -40,13 +41,14 @@ def main() -> None:
         Figures("backfill", chosen) as figures,
         tempfile.TemporaryDirectory() as folder,
         evert.open(Path(folder) / "backfill.evert") as db,
+        Beside() as beside,
     ):
         fill(db, chosen.events, with_clicks=False)
         db.stream("signals", "number BIGINT")
         db.view("live", LIVE)
         db.refresh()
         for name in chosen.queries:
-            fill_back(figures, db, name, chosen.events, chosen.runs)
+            fill_back(figures, beside, db, name, chosen.events, chosen.runs)
         ours, theirs = figures.of("evert"), figures.of(SPARK)
         ratios = [ours[name] / theirs[name] for name in chosen.queries]
         figures.say(
@@ -54,22 +56,22 @@ def main() -> None:
         )
 
 
-def fill_back(figures: Figures, db: evert.Database, name: str, events: int, runs: int) -> None:
+def fill_back(
+    figures: Figures, beside: Beside, db: evert.Database, name: str, events: int, runs: int
+) -> None:
     """One query: a run of each system to warm up, then one of each in turn."""
-    query = nexmark.QUERIES[name]
     ours: list[float] = []
     theirs: list[float] = []
     lags: list[float] = []
-    with Watch() as memory:
+    with Watch(without=[beside.number]) as memory:
         for _ in range(runs + 1):
             taken, behind = build(db, name)
             ours.append(taken)
             lags += behind
-            theirs.append(batch(db, query))
-    right = all(proof.holds for proof in db.prove(name))
+            theirs.append(beside.do(batch, db.path, name))
+    right = beside.proves(db, name)
     db.drop(name)
-    note = str(memory)
-    for system, times, correct in (("evert", ours, right), (SPARK, theirs, None)):
+    for system, times, correct, note in (("evert", ours, right, str(memory)), (SPARK, theirs, None, "")):
         figures.add(name, system, [events / taken / 1e3 for taken in times[1:]], UNIT, correct, note)
     figures.add(f"{name}, lag of the other view", "evert", lags, "ms")
 

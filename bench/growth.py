@@ -12,7 +12,6 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +19,12 @@ import pyarrow.compute as pc
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench.beside import Beside
 from bench.figures import Figures
 from bench.memory import Watch
 
 import evert
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from evert.epoch.spark import latest, read_topic, session
 
 CHANGES = 1_000
 CHUNK = 500_000
@@ -68,12 +66,12 @@ def main() -> None:
     options.add_argument("--epochs", type=int, default=500)
     options.add_argument("--cases", nargs="*", choices=CASES, default=list(CASES))
     chosen = options.parse_args()
-    with Figures("growth", chosen) as figures:
+    with Figures("growth", chosen) as figures, Beside() as beside:
         for name in chosen.cases:
-            grow(figures, name, chosen)
+            grow(figures, beside, name, chosen)
 
 
-def grow(figures: Figures, name: str, chosen: argparse.Namespace) -> None:
+def grow(figures: Figures, beside: Beside, name: str, chosen: argparse.Namespace) -> None:
     """One case through all sizes."""
     case, chance, stored = CASES[name], np.random.default_rng(1), 0
     with tempfile.TemporaryDirectory() as folder, evert.open(Path(folder) / "growth.evert") as db:
@@ -82,17 +80,17 @@ def grow(figures: Figures, name: str, chosen: argparse.Namespace) -> None:
         db.table("accounts", "id BIGINT, balance BIGINT", key="id")
         db.view("grown", case.query)
         for millions in chosen.millions:
-            with Watch() as memory:
+            with Watch(without=[beside.number]) as memory:
                 begun = time.perf_counter()
                 stored = fill(db, case, stored, int(millions * 1e6), chance)
                 filled = time.perf_counter() - begun
                 times = epochs(db, case, stored, chosen.epochs, chance)
             size = sum(view.bytes for view in db.status())
-            spark = tables(db, case)
-            recomputed = recompute(spark, case)
+            recomputed, sums = beside.do(anew, db.path, case)
+            right = sums == kept(db, case)
             note = f"{size / stored:.0f} bytes a row, filled in {filled:.0f} s, {memory}"
             at = f"{name}, {millions:g} million rows"
-            figures.add(at, "evert", times, "ms", check(db, spark, case), note)
+            figures.add(at, "evert", times, "ms", right, note)
             figures.add(at, "spark, recomputing", [recomputed], "ms")
             figures.say(f"{at}: the worst epoch takes {max(times) / np.median(times):.1f} times the median")
     ours = [value for case, value in figures.of("evert").items() if case.startswith(f"{name},")]
@@ -129,31 +127,27 @@ def write(db: evert.Database, topic: str, ids: np.ndarray, chance: np.random.Gen
     (db.topic(topic).upsert if topic == "accounts" else db.topic(topic).append)(rows)
 
 
-def tables(db: evert.Database, case: Case) -> SparkSession:
-    """A session that has the topics as tables."""
-    from evert.epoch.spark import latest, read_topic, session
-
+def anew(path: Path, case: Case) -> tuple[float, tuple[int, ...]]:
+    """Milliseconds that plain Spark SQL over the log takes for a view, the second time; how many rows it has, and
+    the sum of every column."""
     spark = session()
-    for topic in case.topics:
-        rows = read_topic(spark, db, topic)
-        rows = latest(rows, db.definition(topic)) if topic == "accounts" else rows
-        rows.createOrReplaceTempView(topic)
-    return spark
-
-
-def recompute(spark: SparkSession, case: Case) -> float:
-    """Milliseconds to compute the view with plain Spark SQL over the log."""
-    begun = time.perf_counter()
-    spark.sql(case.query).write.format("noop").mode("overwrite").save()
-    return (time.perf_counter() - begun) * 1e3
-
-
-def check(db: evert.Database, spark: SparkSession, case: Case) -> bool:
-    """Whether the view has as many rows as Spark makes of the log, and every column the same sum."""
+    with evert.open(path) as db:
+        for topic in case.topics:
+            rows = read_topic(spark, db, topic)
+            rows = latest(rows, db.definition(topic)) if topic == "accounts" else rows
+            rows.createOrReplaceTempView(topic)
+    for _ in range(2):
+        begun = time.perf_counter()
+        spark.sql(case.query).write.format("noop").mode("overwrite").save()
+        taken = (time.perf_counter() - begun) * 1e3
     sums = ", ".join(f"sum({column})" for column in case.sums)
-    theirs = tuple(spark.sql(f"SELECT count(*), {sums} FROM ({case.query})").collect()[0])
-    kept = db.views["grown"].arrow()
-    return theirs == (kept.num_rows, *(pc.sum(kept.column(column)).as_py() for column in case.sums))
+    return taken, tuple(spark.sql(f"SELECT count(*), {sums} FROM ({case.query})").collect()[0])
+
+
+def kept(db: evert.Database, case: Case) -> tuple[int, ...]:
+    """How many rows the view has, and the sum of every column."""
+    rows = db.views["grown"].arrow()
+    return (rows.num_rows, *(pc.sum(rows.column(column)).as_py() for column in case.sums))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench.beside import Beside
 from bench.figures import Figures
 from bench.memory import Watch
 
@@ -55,9 +56,10 @@ def main() -> None:
         Figures("nexmark", chosen) as figures,
         tempfile.TemporaryDirectory() as folder,
         evert.open(Path(folder) / "nexmark.evert") as db,
+        Beside() as beside,
         ExitStack() as sessions,
     ):
-        bench = Bench(figures, chosen.events, chosen.runs, chosen.patience)
+        bench = Bench(figures, beside, chosen.events, chosen.runs, chosen.patience)
         fill(db, chosen.events, with_clicks=clicks.QUERY.name in chosen.queries)
         files = linked(db, Path(folder) / "files")
         systems: list[Callable[[str], None]] = [
@@ -77,13 +79,14 @@ def main() -> None:
 class Bench:
     """The runs of each case, and the rates that they come to."""
 
-    def __init__(self, figures: Figures, events: int, runs: int, patience: float) -> None:
+    def __init__(self, figures: Figures, beside: Beside, events: int, runs: int, patience: float) -> None:
         self.figures = figures
+        self.beside = beside
         self.events = events
         self.runs = runs
         self.patience = patience
-        self.peers: list[int] = []
-        """The processes of peers, whose memory is not Evert's."""
+        self.others = [beside.number]
+        """The processes whose memory is not Evert's."""
 
     def timed(self, work: Callable[[], float]) -> list[float]:
         """The seconds of each run but the first, which warms up."""
@@ -127,7 +130,7 @@ def flinks(bench: Bench, files: Path, peers: Sequence[str], sessions: ExitStack)
         sessions.enter_context(flink.Flink(files, state=state, written=STATELESS, patience=bench.patience))
         for state in states
     ]
-    bench.peers += [session.process for session in found]
+    bench.others += [session.process for session in found]
     return found
 
 
@@ -163,12 +166,12 @@ def linked(db: evert.Database, folder: Path) -> Path:
 def evert_line(bench: Bench, db: evert.Database, name: str, *, epoch: int) -> None:
     schedule.MOST_EVENTS = epoch
     try:
-        with Watch(without=bench.peers) as memory:
+        with Watch(without=bench.others) as memory:
             times = bench.timed(lambda: build(db, name))
     except RuntimeError as error:
         bench.figures.skip(name, f"evert, {epoch:,} an epoch", str(error))
         return
-    right = all(proof.holds for proof in db.prove(name))
+    right = bench.beside.proves(db, name)
     db.drop(name)
     bench.add(name, f"evert, {epoch:,} an epoch", times, right, peak(memory))
 
@@ -192,7 +195,7 @@ def build(db: evert.Database, name: str) -> float:
 
 
 def batch_line(bench: Bench, db: evert.Database, files: Path, name: str) -> None:
-    bench.peer(name, "spark, all at once", bench.timed(lambda: batch(db, QUERIES[name])))
+    bench.peer(name, "spark, all at once", bench.timed(lambda: bench.beside.do(batch, db.path, name)))
 
 
 def streaming_line(bench: Bench, db: evert.Database, files: Path, name: str) -> None:
@@ -215,11 +218,12 @@ def flink_line(bench: Bench, session: flink.Flink, name: str) -> None:
     bench.peer(name, f"flink, {session.state}", found, peak(memory))
 
 
-def batch(db: evert.Database, query: nexmark.Query) -> float:
-    """Seconds that plain Spark takes for the query over the whole log, its rows thrown away."""
-    spark = session()
-    for topic in query.reads:
-        read_topic(spark, db, topic).createOrReplaceTempView(topic)
+def batch(path: Path, name: str) -> float:
+    """Seconds that plain Spark takes for a query over the whole log, its rows thrown away."""
+    spark, query = session(), QUERIES[name]
+    with evert.open(path) as db:
+        for topic in query.reads:
+            read_topic(spark, db, topic).createOrReplaceTempView(topic)
     begun = time.perf_counter()
     spark.sql(query.sql).write.format("noop").mode("overwrite").save()
     return time.perf_counter() - begun

@@ -3,22 +3,20 @@
 Each query is a view in a database of its own, and then all of them are views of one group in one database, which
 share what they read and keep. In a refresh some of the orders, with their items, are deleted and as many new ones
 come, in one commit. Beside it, plain Spark computes the query over the rows that there are in the end, as Parquet
-files that somebody else would have to keep up to date, and the views must have what it gives.
+files that somebody else would have to keep up to date, and the views must have what it gives. Another process makes
+the tables, appends the changes and computes anew: the memory is that of keeping views.
 """
 
 from __future__ import annotations
 
-import argparse
-import multiprocessing
 import shutil
 import statistics
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -29,6 +27,7 @@ import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench.beside import Beside
 from bench.figures import Figures
 from bench.memory import Watch
 from tests.tpc import source
@@ -38,9 +37,7 @@ from evert.epoch.spark import session
 from evert.schema.schema import Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pyspark.sql import SparkSession
+    from collections.abc import Collection, Mapping, Sequence
 
 HELD_BACK = 0.12
 """So many of the orders are not there at first: the largest refresh needs a tenth."""
@@ -51,6 +48,7 @@ WARM_REFRESHES, WARM_PERCENT = 10, 0.1
 WARM_QUERIES = 3
 SPARK = "spark, recomputing"
 TOGETHER = "all in one group"
+TABLES, LOADED = "tables", "loaded.evert"
 OF_ORDERS = {"orders": "o_orderkey", "lineitem": "l_orderkey"}
 """The tables that change, and the column that has the order."""
 
@@ -62,108 +60,92 @@ def main() -> None:
     options.add_argument("--queries", nargs="*", default=[f"q{n}" for n in range(1, 23)])
     options.add_argument("--runs", type=int, default=3)
     chosen = options.parse_args()
-    with Figures("tpch", chosen) as figures, tempfile.TemporaryDirectory() as temporary:
+    with Figures("tpch", chosen) as figures, Beside() as beside, tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        every = write(folder / "tables", chosen.scale)
+        every = beside.do(make, folder, chosen.scale)
         queries = {name: every[name] for name in chosen.queries}
-        with evert.open(folder / "loaded.evert") as db:
-            load(db, folder / "tables", Orders(folder / "tables"))
+        bench = Bench(figures, beside, folder, chosen.percent, chosen.runs)
         for name, query in queries.items():
-            with copied(folder) as (db, there):
-                alone(figures, db, there, name, query, chosen)
+            bench.case(name, {name: query})
         compare(figures, chosen.percent, queries)
-        with copied(folder) as (db, there):
-            together(figures, db, there, queries, chosen)
+        bench.case(TOGETHER, queries)
+        for percent in chosen.percent:
+            part = figures.of("evert")[sized(TOGETHER, percent)] / figures.of(SPARK)[TOGETHER]
+            figures.say(f"{sized(TOGETHER, percent)}: a refresh takes {part:.3f} of recomputing")
 
 
-@contextmanager
-def copied(folder: Path) -> Iterator[tuple[evert.Database, Orders]]:
-    """A database of its own with the loaded tables."""
-    place = folder / "copy.evert"
-    shutil.copytree(folder / "loaded.evert", place)
-    try:
-        with evert.open(place) as db:
-            yield db, Orders(folder / "tables")
-    finally:
-        shutil.rmtree(place)
+@dataclass(frozen=True)
+class Bench:
+    """What all cases have in common."""
+
+    figures: Figures
+    beside: Beside
+    folder: Path
+    percents: Sequence[float]
+    runs: int
+
+    def case(self, name: str, queries: Mapping[str, str]) -> None:
+        """Some queries as views of a database of their own: its refreshes, and how long each query takes anew."""
+        path = self.folder / f"{name}.evert"
+        shutil.copytree(self.folder / LOADED, path)
+        with evert.open(path) as db:
+            with Watch(without=[self.beside.number]) as memory:
+                begun = time.perf_counter()
+                for view, query in queries.items():
+                    db.view(view, query)
+                db.refresh(timeout=7200)
+                note = f"built in {time.perf_counter() - begun:.0f} s"
+                self.refresh(db, WARM_PERCENT, WARM_REFRESHES)
+                kept = {percent: self.refresh(db, percent, self.runs) for percent in self.percents}
+            found = {
+                view: self.beside.do(anew, path, query, db.views[view].arrow(), self.runs)
+                for view, query in queries.items()
+            }
+        shutil.rmtree(path)
+        right = all(same for _, same in found.values())
+        total = [sum(runs) for runs in zip(*(times for times, _ in found.values()), strict=True)]
+        for percent, times in kept.items():
+            self.figures.add(sized(name, percent), "evert", times, "ms", right, f"{note}, {memory}")
+        self.figures.add(name, SPARK, total, "ms")
+
+    def refresh(self, db: evert.Database, percent: float, runs: int) -> list[float]:
+        """Milliseconds of the epochs of some refreshes, after one to warm up."""
+        found = []
+        for _ in range(runs + 1):
+            self.beside.do(exchange, db.path, percent / 100)
+            spent: list[float] = []
+            db.refresh(timeout=7200, on_epoch=lambda done, spent=spent: spent.append(done.milliseconds))
+            found.append(sum(spent))
+        return found[1:]
 
 
-def alone(
-    figures: Figures, db: evert.Database, orders: Orders, name: str, query: str, chosen: argparse.Namespace
-) -> None:
-    """A query by itself: its refreshes, and how long it takes anew."""
-    with Watch() as memory:
-        begun = time.perf_counter()
-        db.view(name, query)
-        db.refresh(timeout=7200)
-        built = time.perf_counter() - begun
-        kept = refreshes(db, orders, chosen)
-    spark = from_files(orders)
-    anew = recompute(spark, query, chosen.runs)
-    right = same(db, name, spark, query)
-    note = f"built in {built:.0f} s, {memory}"
-    for percent, found in kept.items():
-        figures.add(case(name, percent), "evert", found, "ms", right, note)
-    figures.add(name, SPARK, anew, "ms")
-
-
-def together(
-    figures: Figures,
-    db: evert.Database,
-    orders: Orders,
-    queries: Mapping[str, str],
-    chosen: argparse.Namespace,
-) -> None:
-    """All queries in one group: an epoch for all of them."""
-    with Watch() as memory:
-        begun = time.perf_counter()
-        for name, query in queries.items():
-            db.view(name, query)
-        db.refresh(timeout=7200)
-        note = f"built in {time.perf_counter() - begun:.0f} s"
-        kept = refreshes(db, orders, chosen)
-    spark = from_files(orders)
-    right = all(same(db, name, spark, query) for name, query in queries.items())
-    note += f", {memory}"
-    for percent, found in kept.items():
-        figures.add(case(TOGETHER, percent), "evert", found, "ms", right, note)
-        anew = sum(figures.of(SPARK)[name] for name in queries)
-        part = statistics.median(found) / anew
-        figures.say(f"{case(TOGETHER, percent)}: {part:.3f} of the {anew:,.0f} ms that all take anew")
-
-
-def compare(figures: Figures, percents: Sequence[float], queries: Mapping[str, str]) -> None:
-    ours, anew = figures.of("evert"), figures.of(SPARK)
+def compare(figures: Figures, percents: Sequence[float], names: Collection[str]) -> None:
+    """What part of recomputing a refresh takes, over some cases."""
+    ours, theirs = figures.of("evert"), figures.of(SPARK)
     for percent in percents:
-        parts = [ours[case(name, percent)] / anew[name] for name in queries]
+        parts = [ours[sized(name, percent)] / theirs[name] for name in names]
         figures.say(
             f"{percent:g} % of orders: a refresh takes {statistics.median(parts):.3f} of recomputing on the"
             f" median query, {min(parts):.3f} on the best, {max(parts):.3f} on the worst"
         )
 
 
-def case(name: str, percent: float) -> str:
+def sized(name: str, percent: float) -> str:
     return f"{name}, {percent:g} % of orders"
 
 
-def write(folder: Path, scale: float) -> Mapping[str, str]:
-    """The tables as Parquet, those of orders sorted by their key; the queries.
-
-    Another process makes them, whose memory is gone with it.
-    """
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as maker:
-        return maker.submit(made, folder, scale).result()
-
-
-def made(folder: Path, scale: float) -> Mapping[str, str]:
+def make(folder: Path, scale: float) -> Mapping[str, str]:
+    """The tables as files, those of orders by their key, a database with their first rows, and the queries."""
     data = source.make("tpch", scale, {})
-    folder.mkdir()
+    (folder / TABLES).mkdir()
     for name, table in data.tables.items():
         ordered = table.sort_by(OF_ORDERS[name]) if name in OF_ORDERS else table
-        pq.write_table(ordered, folder / f"{name}.parquet", row_group_size=CHUNK)
+        pq.write_table(ordered, folder / TABLES / f"{name}.parquet", row_group_size=CHUNK)
         if name in OF_ORDERS:
-            with pa.ipc.new_file(folder / f"{name}.arrow", ordered.schema) as file:
+            with pa.ipc.new_file(folder / TABLES / f"{name}.arrow", ordered.schema) as file:
                 file.write_table(ordered)
+    with evert.open(folder / LOADED) as db:
+        load(db, folder / TABLES, Orders(folder / TABLES))
     return data.queries
 
 
@@ -221,53 +203,39 @@ def load(db: evert.Database, folder: Path, orders: Orders) -> None:
     db.maintain()
 
 
-def refreshes(db: evert.Database, orders: Orders, chosen: argparse.Namespace) -> dict[float, list[float]]:
-    """Milliseconds of the refreshes of each size, in a process that is warm."""
-    refresh(db, orders, WARM_PERCENT, WARM_REFRESHES)
-    return {percent: refresh(db, orders, percent, chosen.runs) for percent in chosen.percent}
+@cache
+def orders_of(path: Path) -> Orders:
+    """The orders that a database has and those that it has not."""
+    return Orders(path.parent / TABLES)
 
 
-def refresh(db: evert.Database, orders: Orders, percent: float, runs: int) -> list[float]:
-    """Milliseconds of the epochs of some refreshes, after one to warm up."""
-    found = []
-    for _ in range(runs + 1):
-        come, gone = orders.exchange(percent / 100)
-        with db.transaction() as tx:
-            for name, key in source.TPCH_KEYS.items():
-                if name in OF_ORDERS:
-                    tx.delete(name, orders.rows(name, gone).select(key.split()))
-                    tx.upsert(name, orders.rows(name, come))
-        spent: list[float] = []
-        db.refresh(timeout=7200, on_epoch=lambda done, spent=spent: spent.append(done.milliseconds))
-        found.append(sum(spent))
-    return found[1:]
+def exchange(path: Path, share: float) -> None:
+    """Delete some orders of a database and bring in as many, in one commit."""
+    orders = orders_of(path)
+    come, gone = orders.exchange(share)
+    with evert.open(path) as db, db.transaction() as tx:
+        for name, key in source.TPCH_KEYS.items():
+            if name in OF_ORDERS:
+                tx.delete(name, orders.rows(name, gone).select(key.split()))
+                tx.upsert(name, orders.rows(name, come))
 
 
-def from_files(orders: Orders) -> SparkSession:
-    """A session that has the tables as files, with the orders that there are."""
-    spark = session().newSession()
+def anew(path: Path, query: str, kept: pa.Table, runs: int) -> tuple[list[float], bool]:
+    """Milliseconds that a query takes over the rows of a database as files, after some runs to warm up; and
+    whether it gives the rows that were kept. There are no floating point numbers in TPC-H."""
+    orders, spark = orders_of(path), session().newSession()
     for name in source.TPCH_KEYS:
         spark.read.parquet(str(orders.file(name))).createOrReplaceTempView(name)
-    return spark
-
-
-def same(db: evert.Database, name: str, spark: SparkSession, query: str) -> bool:
-    """Whether a view has the rows that Spark gives; there are no floating point numbers in TPC-H."""
-    kept, anew = db.views[name].arrow(), spark.sql(query).toArrow()
-    rows = [
-        Counter(zip(*(column.to_pylist() for column in table.columns), strict=True)) for table in (kept, anew)
-    ]
-    return rows[0] == rows[1]
-
-
-def recompute(spark: SparkSession, query: str, runs: int) -> list[float]:
-    """Milliseconds of a query, after some runs to warm up."""
     times = []
     for _ in range(runs + WARM_QUERIES):
         begun = time.perf_counter()
         spark.sql(query).write.format("noop").mode("overwrite").save()
         times.append((time.perf_counter() - begun) * 1e3)
-    return times[WARM_QUERIES:]
+    mine, theirs = (
+        Counter(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        for table in (kept, spark.sql(query).toArrow())
+    )
+    return times[WARM_QUERIES:], mine == theirs
 
 
 if __name__ == "__main__":
