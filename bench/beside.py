@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import traceback
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -29,7 +30,7 @@ class Beside:
 
     def do(self, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
         """What a function gives there; it and all that it is given and gives can be pickled."""
-        return self._pool.submit(work, *given, **named).result()
+        return self._pool.submit(_done, work, *given, **named).result()
 
     def proves(self, db: evert.Database, view: str) -> bool:
         """Whether a view has the rows that plain Spark SQL makes of the log."""
@@ -42,6 +43,14 @@ class Beside:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._pool.shutdown()
+
+
+def _done(work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+    """What a function gives; what is wrong with it as text, because not every error can be sent."""
+    try:
+        return work(*given, **named)
+    except Exception:
+        raise RuntimeError(traceback.format_exc()) from None
 
 
 def _proves(path: Path, view: str) -> bool:

@@ -86,6 +86,7 @@ def grow(figures: Figures, beside: Beside, name: str, chosen: argparse.Namespace
                 filled = time.perf_counter() - begun
                 times = epochs(db, case, stored, chosen.epochs, chance)
             size = sum(view.bytes for view in db.status())
+            db.maintain()  # who reads files must not find them compacted meanwhile
             recomputed, sums = beside.do(anew, db.path, case)
             right = sums == kept(db, case)
             note = f"{size / stored:.0f} bytes a row, filled in {filled:.0f} s, {memory}"

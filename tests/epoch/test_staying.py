@@ -25,6 +25,10 @@ VIEWS = {
     "either": """SELECT customer, sum(n) AS n FROM (SELECT customer, count(*) AS n FROM orders GROUP BY customer
         UNION ALL SELECT id, count(*) FROM customers GROUP BY id) GROUP BY customer""",
     "above": "SELECT country, total FROM spent WHERE total > 10",
+    "how_many": "SELECT count(*) AS n FROM orders GROUP BY customer",
+    "how_many_of_all": """SELECT n FROM (SELECT count(*) AS n FROM orders GROUP BY customer)
+        UNION ALL SELECT count(*) FROM customers GROUP BY country UNION ALL SELECT amount FROM orders""",
+    "how_many_so_often": "SELECT n, count(*) AS times FROM how_many GROUP BY n",
 }
 
 

@@ -6,8 +6,9 @@ import pytest
 
 STAYING = [
     ("select auction, count(*) as n from bid group by auction", ["aggregate"], ["output"]),
-    ("select count(*) as n from bid group by auction", ["aggregate", "output"], []),
-    ("select auction + 1 as a, count(*) as n from bid group by auction", ["aggregate", "output"], []),
+    ("select count(*) as n from bid group by auction", ["aggregate"], ["output"]),
+    ("select auction + 1 as a, count(*) as n from bid group by auction", ["aggregate"], ["output"]),
+    ("select n + 1 as m from (select count(*) as n from bid)", ["aggregate", "output"], []),
     (
         "select n, auction from (select auction, count(*) as n from bid group by 1) where n > 1",
         ["aggregate"],
@@ -48,8 +49,8 @@ STAYING = [
     ),
     (
         "select upper(channel) as c, n from (select channel, count(*) as n from bid group by 1)",
-        ["aggregate", "output"],
-        [],
+        ["aggregate"],
+        ["output"],
     ),
     (
         "select auction, count(distinct bidder) as b, count(distinct price) as p from bid group by auction",

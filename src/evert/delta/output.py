@@ -57,6 +57,14 @@ class Output:
         return numbered(self.columns)
 
     @property
+    def anywhere(self) -> bool:
+        """Whether a row may be in any shard, as long as what takes it back comes to the same one.
+
+        Without a key nobody looks for a row by itself: what each shard has is a part of the bag.
+        """
+        return self.key is None and not self.replace
+
+    @property
     def layout(self) -> Layout:
         """How the state `rows` is read."""
         return Layout(names_of(self._hashed), schema=with_weight(self.output))

@@ -21,7 +21,7 @@ from evert.epoch import direct, inputs
 from evert.epoch.commit import Outcome, commit
 from evert.epoch.feed import Feed, counted_since, gathered
 from evert.epoch.flow import Flow, Part, joined
-from evert.epoch.job import Job, input_schema
+from evert.epoch.job import Job, input_schema, straight
 from evert.epoch.jobs import Jobs
 from evert.epoch.moments import standing
 from evert.epoch.planning import Planning, nodes_of
@@ -157,7 +157,8 @@ class Epochs:
         found = direct.slices(db, flow, feed.topics) if inline and not feed.frames else None
         if found is not None:
             slices, rest = found
-            tasks = session.sparkContext.defaultParallelism if slices else 1
+            parts = self.shards if straight(flow) else session.sparkContext.defaultParallelism
+            tasks = parts if slices else 1
             leave(db.path, epoch, slices, tasks)
             for name, rows in rest.items():
                 deltas[name] = pa.concat_tables([deltas[name], rows]) if name in deltas else rows

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from evert.delta.output import Output
 from evert.epoch import spark as on_spark
 from evert.epoch import worker
 from evert.epoch.cells import CELL
@@ -47,6 +48,7 @@ class Job:
         """`frame` has what enters, if it is not in files that so many `tasks` read; `inline` lets workers evaluate
         what they can."""
         self._tasks = tasks
+        self._straight = inline and frame is None and straight(flow)
         self._catalyst = catalyst
         self._flow = flow = flow if inline else flow.levelled(inline=False)
         self._shards = shards
@@ -88,6 +90,13 @@ class Job:
         then = self._then(1, {name: flow.columns(name) for name in flow.leaves})
         return each.mapInArrow(partial(worker.scan, then=then), on_spark.struct_type(then.output))
 
+    def _kept_where_read(self) -> DataFrame:
+        """The one level of a flow whose rows may be in any shard."""
+        each = self._catalyst.session.range(0, self._shards, 1, self._shards)
+        edges = tuple(edge for _, edge in self._edges[1])
+        work = partial(worker.straight, edges=edges, members=self._members(1), bits=self._bits)
+        return each.mapInArrow(work, on_spark.struct_type(CELL))
+
     def _then(self, level: int, sources: Mapping[str, pa.Schema]) -> Then:
         """What becomes of the rows of these sources, on their way into a level."""
         edges = [edge for _, edge in self._edges[level]]
@@ -98,6 +107,9 @@ class Job:
 
     def _pieces(self, given: DataFrame | None) -> Iterator[DataFrame]:
         """The levels, one above the other, in as many plans as there are cuts, and one."""
+        if self._straight:
+            yield self._kept_where_read()
+            return
         frame = self._scanned() if given is None else given
         cuts = self._cuts()
         for level in range(1, self._flow.depth + 1):
@@ -167,10 +179,20 @@ class Job:
 
     def _kernel(self, level: int) -> tuple[worker.Stage, pa.Schema]:
         """What a task of the level does, and the columns of what it gives."""
+        flow, members = self._flow, self._members(level)
+        then = None
+        if level < flow.depth:
+            sources = {m.source: on_spark.carried(m.operator.output) for m in members if m.source is not None}
+            then = self._then(level + 1, sources)
+        kernel = partial(worker.kernel, members=members, level=level, then=then)
+        return kernel, CELL if then is None else then.output
+
+    def _members(self, level: int) -> tuple[Member, ...]:
+        """The nodes of a level as its tasks know them."""
         flow = self._flow
         consumed = flow.consumed
         beside = _beside(flow, level)
-        members = tuple(
+        return tuple(
             Member(
                 node.id,
                 node.view,
@@ -184,12 +206,17 @@ class Job:
             )
             for node in flow.at(level)
         )
-        then = None
-        if level < flow.depth:
-            sources = {m.source: on_spark.carried(m.operator.output) for m in members if m.source is not None}
-            then = self._then(level + 1, sources)
-        kernel = partial(worker.kernel, members=members, level=level, then=then)
-        return kernel, CELL if then is None else then.output
+
+
+def straight(flow: Flow) -> bool:
+    """Whether tasks keep what they have read where they are: outputs that only grow, of what workers evaluate."""
+    return flow.depth == 1 and all(
+        isinstance(node.operator, Output)
+        and node.operator.anywhere
+        and node.operator.grows
+        and all(step.source in flow.leaves and step.chain.inline is not None for step in node.steps)
+        for node in flow.nodes
+    )
 
 
 def _edges(flow: Flow, inline: int) -> dict[int, list[tuple[Step, Edge]]]:

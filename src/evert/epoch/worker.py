@@ -83,12 +83,8 @@ class Then:
     def batches(self, source: str, rows: pa.Table, spill: Spill, shard: int = 0) -> Iterator[pa.RecordBatch]:
         """All that becomes of rows of a source."""
         cells: list[Cell] = []
-        here = [edge for edge in self.edges if edge.source == source and edge.work is not None]
-        for _, edges in groupby(here, key=lambda edge: (edge.node, edge.port, edge.stays)):
-            edge, *others = edges
-            works = [one.work for one in (edge, *others) if one.work is not None]
-            for made in _below_each_other(list(applied(works, rows))):
-                cells += _packed(edge, made, self.shards, self.bits, spill, shard)
+        for edge, made in _evaluated(self.edges, source, rows):
+            cells += _packed(edge, made, self.shards, self.bits, spill, shard)
         if cells:
             yield self.of(cells)
         if self.schema is not None and source in self.schema.names:
@@ -98,6 +94,16 @@ class Then:
         """Cells as rows of the stage."""
         batch = to_batch(cells)
         return batch if self.schema is None else _widened(batch, self.schema)
+
+
+def _evaluated(edges: Sequence[Edge], source: str, rows: pa.Table) -> Iterator[tuple[Edge, pa.Table]]:
+    """What the edges that workers do themselves make of rows of a source."""
+    here = [edge for edge in edges if edge.source == source and edge.work is not None]
+    for _, alike in groupby(here, key=lambda edge: (edge.node, edge.port, edge.stays)):
+        edge, *others = alike
+        works = [one.work for one in (edge, *others) if one.work is not None]
+        for made in _below_each_other(list(applied(works, rows))):
+            yield edge, made
 
 
 def _below_each_other(tables: list[pa.Table]) -> list[pa.Table]:
@@ -143,6 +149,31 @@ def scan(shares: Iterable[pa.RecordBatch], then: Then) -> Iterator[pa.RecordBatc
             watch.bytes_in += rows.nbytes
             yield from watch.taking(then.batches(source, rows, spill))
     yield then.of([_receipt(0, [watch.spent()])])
+
+
+def straight(
+    shares: Iterable[pa.RecordBatch], edges: Sequence[Edge], members: Sequence[Member], bits: int
+) -> Iterator[pa.RecordBatch]:
+    """A scan and the only kernel in one task: where rows may be anywhere, a share is a shard."""
+    from pyspark import TaskContext
+
+    _settle()
+    (number,) = (number for batch in shares for number in batch.column(0).to_pylist())
+    folder, epoch = _place()
+    ports: dict[int, dict[int, list[pa.Table]]] = defaultdict(lambda: defaultdict(list))
+    watch = _Watch(SCAN)
+    for source, rows in watch.taking(_entering(Path(folder), epoch, [number])):
+        watch.rows_in += rows.num_rows
+        watch.bytes_in += rows.nbytes
+        with watch:
+            for edge, made in _evaluated(edges, source, rows):
+                ports[edge.node][edge.port].append(decoded(edge.operator.prepare(edge.port, made, bits)))
+    name = f"{epoch}1-{number}-{TaskContext.get().taskAttemptId()}"
+    with _Task(Manifest.load(folder, epoch, number), number, name) as task:
+        for member in members:
+            for _ in task.apply(member, ports.pop(member.node, {})):
+                pass  # nobody wants their deltas
+    yield to_batch([_for_driver(number, [*task.receipts, *task.spent, watch.spent()])])
 
 
 def _entering(folder: Path, epoch: str, numbers: Sequence[int]) -> Iterator[tuple[str, pa.Table]]:

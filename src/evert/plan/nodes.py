@@ -17,7 +17,7 @@ from evert.plan.expressions import name_of
 from evert.plan.fingerprints import FORMAT, digest, fields_read, term_text
 from evert.plan.graph import Chain, How, Leaf, Node
 from evert.plan.inline import inlined
-from evert.plan.placing import Placed, Places, kept_by, placed_by, stay
+from evert.plan.placing import Placed, Places, anywhere, kept_by, placed_by, stay
 from evert.plan.tree import Recompute, Term
 from evert.plan.types import carried, kind_of, kinds_in
 from evert.schema.types import Atom, Column, DataType, Struct
@@ -110,7 +110,8 @@ class Nodes:
             tuple(replace(chain, stays=stays) for chain, stays in zip(port, each, strict=True))
             for port, each in zip(chains, staying, strict=True)
         ]
-        fingerprint = digest([FORMAT, kind, spec, texts, self.settings, kept])
+        where = staying if anywhere(operator) else kept
+        fingerprint = digest([FORMAT, kind, spec, texts, self.settings, where])
         return self._add(
             *(kind, operator, tuple(placed), detail, fingerprint),
             append_only=append_only,

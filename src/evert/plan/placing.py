@@ -1,7 +1,8 @@
 """Which nodes find their rows in the shard where they come from, so that nothing has to be exchanged.
 
 A node that groups by `a, b` what another one has grouped by `a` needs no exchange: rows that are equal in `a` and
-`b` are equal in `a`, so they are together already.
+`b` are equal in `a`, so they are together already. The rows of a view without a key need not be together at all:
+a node gives a row, and what takes it back, in one and the same shard.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from evert.delta.output import Output
 from evert.delta.placement import placement
 from evert.plan.catalyst import Catalyst
 from evert.plan.chains import Pipe, Select
@@ -31,7 +33,7 @@ def kept_by(
     The columns are given by their places in the key. `placed` has those that decide where a node's rows are.
     """
     known = placement(operator)
-    if known is None:
+    if known is None or anywhere(operator):
         return None
     # Rows of several sources meet if they are placed by the same columns of the key, of the same types.
     kinds = {tuple(port.kinds[place] for place in key) for port, key in zip(ports, known.ports, strict=True)}
@@ -53,8 +55,14 @@ def stay(
     """For each pipe of each port, whether its rows are where they must be.
 
     All are if they are `kept`. Else rows are where the hash of the whole key says; those of a source that is placed
-    by just that are there already, and the others come to them.
+    by just that are there already, and the others come to them. If they may be anywhere, those of nodes stay,
+    unless all are in one shard.
     """
+    if anywhere(operator):
+        return [
+            [pipe.plain and pipe.source in placed and placed[pipe.source] != () for pipe in port.pipes]
+            for port in ports
+        ]
     known = placement(operator)
     if kept is not None or known is None:
         return [[kept is not None] * len(port.pipes) for port in ports]
@@ -74,9 +82,14 @@ def stay(
 def placed_by(operator: Operator, kept: Places | None) -> Placed | None:
     """The columns of an operator's output that decide where its rows are, if they stayed or were exchanged."""
     known = placement(operator)
-    if known is None:
+    if known is None or anywhere(operator):
         return None
     return known.output if kept is None else tuple(known.output[place] for place in kept)
+
+
+def anywhere(operator: Operator) -> bool:
+    """Whether an operator's rows may be in any shard, if they always come to the same one."""
+    return isinstance(operator, Output) and operator.anywhere
 
 
 def _within(
