@@ -1,4 +1,4 @@
-"""Views of streams that only filter and project: rows are kept by the task that has read them, and are all there once."""
+"""Views of streams that only filter and project: tasks keep what they have read, and it is all there once."""
 
 from __future__ import annotations
 
