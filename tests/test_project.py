@@ -36,8 +36,8 @@ ANYWHERE = {"catalog", "clock", "config", "disk", "duration", "errors", "version
 MAY_IMPORT = {
     "catalog": set(),
     "schema": set(),
-    "log": {"schema"},
     "trace": {"schema"},
+    "log": {"schema", "trace"},
     "delta": {"schema", "trace"},
     "plan": {"delta", "schema", "trace"},
     "views": {"log", "schema", "trace"},

@@ -28,8 +28,14 @@ from evert.log.seal import joined
 from evert.log.segments import Segment
 from evert.log.tail import Spans
 from evert.log.topic import DELETED, INGESTED_AT, OFFSET, PARTITION, POSITION, Topic
+from evert.trace.arrays import one_chunk
+from evert.trace.grouping import grouped
+from evert.trace.keys import hash_rows
 
-_ROW = "__row"
+PART_BYTES = 64 << 20
+"""The keys of so many bytes are compared with each other at a time."""
+
+HASH_BITS = 64
 
 
 def due(tx: Transaction, topic: Topic) -> bool:
@@ -145,16 +151,17 @@ def _judge(
     reader: LogReader, topic: Topic, upto: int, now: int, seen: int | None, renew: Callable[[], None]
 ) -> Verdict:
     """Look at the keys of all rows, and decide which stay; a delete that a holder has not seen does."""
-    wanted = pa.schema([*(topic.stored.field(k) for k in topic.key), *topic.system_fields])
-    batches = []
+    keys = _Keys(pa.schema([topic.stored.field(name) for name in topic.key]))
+    read = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_))]
     for batch in reader.rows_of(topic, 0, upto, topic.key):
-        batches.append(batch.rows.select(wanted.names))
+        rows = batch.rows
+        keys.add(rows.select(topic.key))
+        positions, at = (rows.column(name).cast(pa.int64()).to_numpy() for name in (POSITION, INGESTED_AT))
+        read.append((positions, at, rows.column(DELETED).to_numpy(zero_copy_only=False)))
         renew()
-    table = pa.Table.from_batches(batches, wanted)
-    positions = table.column(POSITION).to_numpy()
-    at = table.column(INGESTED_AT).cast(pa.int64()).to_numpy()
-    deleted = table.column(DELETED).to_numpy()
-    successor = _successors(table, topic)
+    positions, at, deleted = (np.concatenate(arrays) for arrays in zip(*read, strict=True))
+    del read
+    successor = keys.successors()
     latest = successor < 0
     old = at < now - topic.options.tombstones
     if seen is not None:
@@ -174,30 +181,39 @@ def _judge(
     )
 
 
-def _successors(table: pa.Table, topic: Topic) -> np.ndarray:
-    """For each row the number of the next row of its key, -1 for the latest."""
-    count = table.num_rows
-    names = [f"k{i}" for i in range(len(topic.key))]
-    keys = pa.table(
-        [_comparable(table.column(name)) for name in topic.key] + [pa.array(np.arange(count))],
-        names=[*names, _ROW],
-    )
-    groups = keys.group_by(names).aggregate([(_ROW, "min")])
-    number = keys.join(groups, names).sort_by(_ROW).column(f"{_ROW}_min").to_numpy()
-    order = np.argsort(number, kind="stable")
-    successor = np.full(count, -1, np.int64)
-    same = number[order[:-1]] == number[order[1:]]
-    successor[order[:-1][same]] = order[1:][same]
-    return successor
+class _Keys:
+    """The keys of all rows, in the log's order; what is looked at together has equal hashes, and is bounded."""
 
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._batches: list[pa.RecordBatch] = []
+        self._hashes = [np.zeros(0, np.uint64)]
 
-def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A key column in a form in which equal keys are equal bits: one zero and one NaN among floats."""
-    if not pa.types.is_floating(column.type):
-        return column
-    values = column.cast(pa.float64()).to_numpy() + 0.0
-    values[np.isnan(values)] = np.nan
-    return pa.chunked_array([pa.array(values.view(np.int64))])
+    def add(self, keys: pa.RecordBatch) -> None:
+        self._batches.append(keys)
+        self._hashes.append(hash_rows(keys.columns, keys.num_rows, HASH_BITS))
+
+    def successors(self) -> np.ndarray:
+        """For each row the number of the next row of its key, -1 for the latest."""
+        table = pa.Table.from_batches(self._batches, self._schema)
+        hashes = np.concatenate(self._hashes)
+        parts = 1 + table.nbytes // PART_BYTES
+        of_row = (hashes >> np.uint64(32)) * np.uint64(parts) >> np.uint64(32)
+        successor = np.full(len(hashes), -1, np.int64)
+        for part in range(parts):
+            here = of_row == part
+            rows = np.flatnonzero(here)
+            if not len(rows):
+                continue
+            keys = [one_chunk(column) for column in table.filter(pa.array(here)).columns]
+            order, starts = grouped(
+                hashes[rows], keys, exact=False, whole_rows=True, stable=True, bits=HASH_BITS
+            )
+            followed = np.ones(len(rows), np.bool_)
+            followed[starts[1:] - 1] = followed[-1] = False
+            before = np.flatnonzero(followed)
+            successor[rows[order[before]]] = rows[order[before + 1]]
+        return successor
 
 
 def _rewrite(
