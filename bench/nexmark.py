@@ -60,7 +60,8 @@ def main() -> None:
         ExitStack() as sessions,
     ):
         bench = Bench(figures, beside, chosen.events, chosen.runs, chosen.patience)
-        fill(db, chosen.events, with_clicks=clicks.QUERY.name in chosen.queries)
+        with_clicks = clicks.QUERY.name in chosen.queries
+        fill(db, chosen.events, with_clicks=with_clicks, chunk=min(CHUNK, *chosen.epoch))
         files = linked(db, Path(folder) / "files")
         systems: list[Callable[[str], None]] = [
             partial(evert_line, bench, db, epoch=size) for size in chosen.epoch
@@ -134,14 +135,17 @@ def flinks(bench: Bench, files: Path, peers: Sequence[str], sessions: ExitStack)
     return found
 
 
-def fill(db: evert.Database, events: int, *, with_clicks: bool) -> None:
-    """The log of so many events, a commit for each topic and chunk, all of it in segments."""
+def fill(db: evert.Database, events: int, *, with_clicks: bool, chunk: int = CHUNK) -> None:
+    """The log of so many events, a commit for each topic and chunk, all of it in segments.
+
+    An epoch ends with a commit, so chunks must not be larger than epochs are to be.
+    """
     for name, schema in nexmark.SCHEMAS.items():
         db.stream(name, schema)
     for name, schema in clicks.SCHEMAS.items() if with_clicks else ():
         db.stream(name, schema, **clicks.OPTIONS)
-    for first in range(0, events, CHUNK):
-        count = min(CHUNK, events - first)
+    for first in range(0, events, chunk):
+        count = min(chunk, events - first)
         made = nexmark.events(first, count).tables()
         made |= clicks.tables(first, count) if with_clicks else {}
         for name, rows in made.items():

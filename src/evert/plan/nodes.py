@@ -103,15 +103,21 @@ class Nodes:
         for port in ports:
             made = [self._chain(pipe, port) for pipe in port.pipes]
             chains.append([chain for chain, _ in made])
-            texts.append([sorted(text for _, text in made), [one.ddl() for one in port.kinds]])
+            texts.append([text for _, text in made])
+        kinds = [[one.ddl() for one in port.kinds] for port in ports]
         kept = kept_by(self.catalyst, operator, ports, self._placed)
         staying = stay(self.catalyst, operator, ports, self._placed, kept)
         placed = [
             tuple(replace(chain, stays=stays) for chain, stays in zip(port, each, strict=True))
             for port, each in zip(chains, staying, strict=True)
         ]
-        where = staying if anywhere(operator) else kept
-        fingerprint = digest([FORMAT, kind, spec, texts, self.settings, where])
+        read: list[Any] = [[sorted(port), columns] for port, columns in zip(texts, kinds, strict=True)]
+        where = (
+            [sorted(zip(*port, strict=True)) for port in zip(texts, staying, strict=True)]
+            if anywhere(operator)
+            else kept
+        )
+        fingerprint = digest([FORMAT, kind, spec, read, self.settings, where])
         return self._add(
             *(kind, operator, tuple(placed), detail, fingerprint),
             append_only=append_only,

@@ -192,11 +192,16 @@ def entries_at(tx: Transaction, folder: Path, feed: int, upto: int) -> list[Entr
 
 def consolidated(feed: int, entries: Sequence[Entry], columns: pa.Schema) -> pa.Table:
     """The sum of entries: the view's columns and `__w`, every row once, none with weight zero."""
+    return added_up([entry.table(feed) for entry in entries], columns)
+
+
+def added_up(given: Sequence[pa.Table], columns: pa.Schema) -> pa.Table:
+    """The sum of tables with the view's columns and a weight as their last one, whatever they are called."""
     schema = pa.schema([*columns, pa.field(WEIGHT, pa.int64())])
     plain = pa.schema(
         [pa.field(f"c{i}", field.type) for i, field in enumerate(columns)] + [pa.field(WEIGHT, pa.int64())]
     )
-    tables = [_renamed(entry.table(feed), plain) for entry in entries]
+    tables = [_renamed(table, plain) for table in given]
     if not tables:
         return schema.empty_table()
     summed = consolidate(pa.concat_tables(tables)).select(plain.names)

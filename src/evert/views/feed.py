@@ -113,7 +113,10 @@ def _look(views: Reader, name: str, feed: int | None, after: int, wait: bool) ->
 def _snapshot(views: Reader, name: str) -> tuple[Change, int]:
     (opened,) = views.open([name])
     view = opened.seen.view
-    rows = pa.Table.from_arrays(opened.weighted().columns, schema=surface_schema(view))
+    rows = opened.weighted()
+    if view.key is None:  # equal rows may be in several shards
+        rows = changes.added_up([rows], view.schema)
+    rows = pa.Table.from_arrays(rows.columns, schema=surface_schema(view))
     return Change("snapshot", view.position, rows), view.feed
 
 

@@ -70,7 +70,7 @@ class Opened:
     instead: pa.Table | None = None
 
     def weighted(self) -> pa.Table:
-        """Every row once, with its weight as the last column."""
+        """The rows, with their weight as the last column; without a key, shards may have equal ones."""
         view = self.seen.view
         if self.instead is not None:
             return self.instead
