@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evert.epoch.prove import difference
+from evert.trace import consolidate
 
 ROWS = st.lists(
     st.tuples(
@@ -36,7 +38,7 @@ def bag(rows):
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(expected=ROWS, kept=ROWS, chunks=st.integers(1, 3))
 def test_what_is_only_in_one_of_two_tables(monkeypatch, part_bytes, expected, kept, chunks):
-    monkeypatch.setattr("evert.epoch.prove.PART_BYTES", part_bytes)
+    monkeypatch.setattr(sys.modules[consolidate.__module__], "PART_BYTES", part_bytes)
     missing, unexpected = difference(table(expected), table(kept, chunks))
     assert bag(missing) == Counter(expected) - Counter(kept)
     assert bag(unexpected) == Counter(kept) - Counter(expected)
@@ -44,7 +46,7 @@ def test_what_is_only_in_one_of_two_tables(monkeypatch, part_bytes, expected, ke
 
 @pytest.mark.parametrize("part_bytes", [1, 1 << 20])
 def test_the_last_digits_of_floating_point_numbers_are_no_difference(monkeypatch, part_bytes):
-    monkeypatch.setattr("evert.epoch.prove.PART_BYTES", part_bytes)
+    monkeypatch.setattr(sys.modules[consolidate.__module__], "PART_BYTES", part_bytes)
     one = pa.table({"k": [1, 2, 3], "x": [0.1 + 0.2, 1.0, float("nan")]})
     two = pa.table({"k": [3, 2, 1], "x": [float("nan"), 1.5, 0.3]})
     missing, unexpected = difference(one, two)

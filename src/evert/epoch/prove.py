@@ -14,8 +14,8 @@ from evert.epoch import recompute
 from evert.epoch.collecting import collected
 from evert.errors import BadQuery
 from evert.plan.catalyst import Catalyst
-from evert.trace import consolidate
-from evert.trace.keys import hash_rows, same_rows
+from evert.trace.consolidate import consolidate_in_parts
+from evert.trace.keys import same_rows
 from evert.views.definition import Definition
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from evert.epoch.planning import Planning
 
 TOLERANCE = 1e-9
-PART_BYTES = 512 << 20
-"""Rows of so many bytes are compared with each other at a time."""
 
 
 @dataclass(frozen=True)
@@ -81,22 +79,11 @@ def difference(expected: pa.Table, kept: pa.Table) -> tuple[pa.Table, pa.Table]:
     names = [f"c{i}" for i in range(expected.num_columns)]
     weights = np.concatenate([np.ones(expected.num_rows, np.int64), -np.ones(kept.num_rows, np.int64)])
     both = pa.concat_tables([expected.rename_columns(names), kept.rename_columns(names)])
-    left = _left_over(both.append_column("__w", pa.array(weights)))
+    left = consolidate_in_parts(both.append_column("__w", pa.array(weights)))
     sign = left.column("__w").to_numpy()
     missing, unexpected = (_repeated(left.filter(pa.array(side)), names) for side in (sign > 0, sign < 0))
     missing, unexpected = _without_noise(missing, unexpected)
     return missing.rename_columns(expected.column_names), unexpected.rename_columns(expected.column_names)
-
-
-def _left_over(rows: pa.Table) -> pa.Table:
-    """The rows that do not cancel out. A large table is looked at in parts: all its text may not fit one array."""
-    parts = 1 + rows.nbytes // PART_BYTES
-    if parts == 1:
-        return consolidate(rows)
-    content = rows.drop_columns(["__w"])
-    hashes = np.concatenate([hash_rows(batch.columns, batch.num_rows) for batch in content.to_batches()])
-    of_row = (hashes >> np.uint64(32)) * np.uint64(parts) >> np.uint64(32)
-    return pa.concat_tables([consolidate(rows.filter(pa.array(of_row == part))) for part in range(parts)])
 
 
 def _repeated(rows: pa.Table, names: list[str]) -> pa.Table:

@@ -36,6 +36,7 @@ PART_BYTES = 64 << 20
 """The keys of so many bytes are compared with each other at a time."""
 
 HASH_BITS = 64
+"""Tests narrow the hash, so that different keys share one."""
 
 
 def due(tx: Transaction, topic: Topic) -> bool:

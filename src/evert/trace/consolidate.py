@@ -25,6 +25,8 @@ from evert.trace.order import By, arranged
 HASH = "__h"
 WEIGHT = "__w"
 GONE = "__gone"
+PART_BYTES = 512 << 20
+"""Rows of so many bytes are added up at a time, where there may be any number."""
 
 
 def consolidate(rows: pa.Table, key: Sequence[str] | None = None, *, bits: int = 64) -> pa.Table:
@@ -35,6 +37,17 @@ def consolidate(rows: pa.Table, key: Sequence[str] | None = None, *, bits: int =
     """
     hashed = with_hash(rows, content_of(rows) if key is None else key, bits=bits)
     return summed([hashed], whole_rows=key is None, stable=False, bits=bits)
+
+
+def consolidate_in_parts(rows: pa.Table) -> pa.Table:
+    """The same for rows of any size, a range of hashes at a time: all text of a column may not fit one array."""
+    parts = 1 + rows.nbytes // PART_BYTES
+    if parts == 1:
+        return consolidate(rows)
+    content = rows.select(content_of(rows))
+    hashes = np.concatenate([hash_rows(batch.columns, batch.num_rows) for batch in content.to_batches()])
+    of_row = (hashes >> np.uint64(32)) * np.uint64(parts) >> np.uint64(32)
+    return pa.concat_tables([consolidate(rows.filter(pa.array(of_row == part))) for part in range(parts)])
 
 
 def merged(tables: Sequence[pa.Table], key: Sequence[str], *, bits: int) -> pa.Table:

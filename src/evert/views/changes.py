@@ -23,7 +23,7 @@ from evert.catalog import Catalog, Transaction
 from evert.disk import disk_errors
 from evert.errors import Corrupt, Expired
 from evert.log.files import Files, in_use, let_go, sync
-from evert.trace.consolidate import consolidate
+from evert.trace.consolidate import consolidate_in_parts
 
 Kind = Literal["delta", "snapshot"]
 T = TypeVar("T")
@@ -204,7 +204,7 @@ def added_up(given: Sequence[pa.Table], columns: pa.Schema) -> pa.Table:
     tables = [_renamed(table, plain) for table in given]
     if not tables:
         return schema.empty_table()
-    summed = consolidate(pa.concat_tables(tables)).select(plain.names)
+    summed = consolidate_in_parts(pa.concat_tables(tables)).select(plain.names)
     return pa.Table.from_arrays(summed.columns, schema=schema)
 
 
