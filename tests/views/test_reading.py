@@ -45,7 +45,7 @@ def test_a_row_is_found_by_its_key_in_whatever_run_it_lies(engine):
     assert view.get("nowhere") is None
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.dictionaries(st.sampled_from(KEYS), st.none() | st.integers(0, 2)), max_size=12), st.data()
 )
