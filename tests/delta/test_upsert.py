@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,15 @@ def test_any_changes(
             )
             first = plus(first, count(emitted.select(["c0", "__w"])))
         assert first == plus(Counter(), Counter(row[:1] for row in held.values()))
+        places = sorted({*operator.key, *random.sample(range(len(schema)), random.randint(0, len(schema)))})
+        narrow = Node(replace(operator, kept=tuple(places)), Path(folder) / "narrow", bits=bits)
+        few: Counter[Any] = Counter()
+        for delta in everything:
+            few = plus(few, count(narrow.epoch(delta, pieces=pieces)))
+            if random.random() < 0.5:
+                narrow.restart()
+        shown = [[value if at in places else None for at, value in enumerate(row)] for row in held.values()]
+        assert few == plus(Counter(), Counter(map(tuple, shown)))
         big = Node(operator, Path(folder) / "big", bits=bits)
         assert count(big.epoch(pa.concat_tables(everything))) == sum_
 

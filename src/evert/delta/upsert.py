@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from evert.trace.shard import NodeState
 
 POSITION, OFFSET, DELETED = "_position", "_offset", "_deleted"
+_CHANGE = (pa.field(POSITION, pa.int64()), pa.field(OFFSET, pa.int64()), pa.field(DELETED, pa.bool_()))
 
 
 @dataclass(frozen=True)
@@ -38,50 +39,61 @@ class Upsert:
          3 │ NULL │         9 │ true
 
     A row that is stored already emits nothing (-0.0 is not 0.0 here), nor does the deletion of an absent key.
-    State: the latest trace `rows`, by key. Columns that nobody reads are NULL in what is emitted. Not guaranteed:
-    the right row if an older change comes in a later epoch.
+    State: the latest trace `rows`, by key, of the columns that are `kept`, or of all. Columns that are not kept or
+    that nobody reads are NULL in what is emitted. Not guaranteed: the right row if an older change comes in a
+    later epoch.
     """
 
     columns: pa.Schema
     key: tuple[int, ...]
+    kept: tuple[int, ...] | None = None
+    """The places of the columns that are kept, those of the key among them."""
 
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:
-        change = {POSITION: pa.int64(), OFFSET: pa.int64(), DELETED: pa.bool_()}
-        return (pa.schema([*self.output, *(pa.field(name, kind) for name, kind in change.items())]),)
+        return (pa.schema([*self.output, *_CHANGE]),)
 
     @property
     def output(self) -> pa.Schema:
         return numbered(self.columns)
 
     @property
+    def stored(self) -> pa.Schema:
+        """The columns that are kept, under their names in the output."""
+        every = self.output
+        return every if self.kept is None else pa.schema([every.field(place) for place in self.kept])
+
+    @property
     def layout(self) -> Layout:
         """How the state `rows` is read."""
-        return Layout(names_of(self.key), latest=True, schema=self.output.append(pa.field(GONE, pa.bool_())))
+        return Layout(names_of(self.key), latest=True, schema=self.stored.append(pa.field(GONE, pa.bool_())))
 
     def prepare(self, port: int, rows: pa.Table, bits: int) -> pa.Table:
-        return self._last(with_hash(fitted(rows, self.inputs[port]), names_of(self.key), bits=bits), bits)
+        changes = fitted(rows, pa.schema([*self.stored, *_CHANGE]))
+        return self._last(with_hash(changes, names_of(self.key), bits=bits), bits)
 
     def apply(self, deltas: Sequence[pa.Table | None], state: NodeState) -> Iterator[pa.Table]:
         (delta,) = deltas
         if delta is None or not delta.num_rows:
             return
         last = sorted_by_hash(self._last(delta, state.bits))
-        new = arrays_of(last, self.output.names)
-        there = state.trace("rows", self.layout).where(hashes_of(last), [new[at] for at in self.key])
+        names = self.stored.names
+        new = dict(zip(names, arrays_of(last, names), strict=True))
+        keys = [new[name] for name in names_of(self.key)]
+        there = state.trace("rows", self.layout).where(hashes_of(last), keys)
         found = there.found
         deleted = arrays_of(last, [DELETED])[0].to_numpy(zero_copy_only=False)
         again = np.flatnonzero(found & ~deleted)
         same = np.zeros(len(found), np.bool_)
         same[again] = same_rows(
-            there.columns(self.output.names, again), np.arange(len(again)), new, again, exact=True
+            there.columns(names, again), np.arange(len(again)), [*new.values()], again, exact=True
         )
         minus, plus = np.flatnonzero(found & ~same), np.flatnonzero(~deleted & ~same)
-        kept = last.select([HASH, *self.output.names]).append_column(GONE, last.column(DELETED))
+        kept = last.select([HASH, *names]).append_column(GONE, last.column(DELETED))
         state.write("rows", self.layout, chosen(kept, (deleted & found) | (~deleted & ~same)))
-        wanted = [name for name in self.output.names if state.wanted is None or int(name[1:]) in state.wanted]
+        wanted = [name for name in names if state.wanted is None or int(name[1:]) in state.wanted]
         old = dict(zip(wanted, there.columns(wanted, minus), strict=True))
-        come = {name: take(new[int(name[1:])], plus) for name in wanted}
+        come = {name: take(new[name], plus) for name in wanted}
         yield from pieces(
             [
                 weighted(self._filled(old, len(minus)), np.full(len(minus), -1)),
@@ -98,7 +110,9 @@ class Upsert:
 
     def content(self, state: NodeState) -> Iterator[pa.Table]:
         rows = state.trace("rows", self.layout).rows()
-        yield from pieces([weighted(arrays_of(rows, self.output.names), np.ones(rows.num_rows, np.int64))])
+        names = self.stored.names
+        columns = self._filled(dict(zip(names, arrays_of(rows, names), strict=True)), rows.num_rows)
+        yield from pieces([weighted(columns, np.ones(rows.num_rows, np.int64))])
 
     def _last(self, rows: pa.Table, bits: int) -> pa.Table:
         """The last change of each key: the one with the greatest position, then offset."""

@@ -78,7 +78,8 @@ def _columns(flow: Flow, name: str, leaf: Leaf) -> tuple[str | None, ...]:
     for node in flow.nodes:
         for step in node.steps:
             if step.source == name and step.chain.inline is not None:
-                read = step.chain.inline.reads()
+                work = step.chain.inline
+                read = work.reads() if work.steps else step.chain.reads
                 used |= set(range(len(stored))) if read is None else read
     return tuple(column if place in used else None for place, column in enumerate(stored))
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from evert.catalog import Lease, Transaction
-from evert.epoch import direct, inputs
+from evert.epoch import direct, inputs, narrow
 from evert.epoch.commit import Outcome, commit
 from evert.epoch.feed import Feed, counted_since, gathered
 from evert.epoch.flow import Flow, Part, joined
@@ -177,7 +177,8 @@ class Epochs:
         plans = {view.id: self._planning.plan(view) for view in work.views}
 
         def numbers(tx: Transaction) -> list[Part]:
-            return [_part(tx, work, view, plans[view.id]) for view in work.views]
+            names = narrow.chosen(tx, work.views, plans) if first else {}
+            return [_part(tx, work, view, plans[view.id], names) for view in work.views]
 
         first = work.after == NOWHERE
         if first:
@@ -212,7 +213,8 @@ def _shape(flow: Flow) -> tuple[tuple[int, ...], frozenset[str]]:
     return tuple(node.id for node in flow.nodes), frozenset(flow.leaves)
 
 
-def _part(tx: Transaction, work: Work, view: Definition, plan: Plan) -> Part:
+def _part(tx: Transaction, work: Work, view: Definition, plan: Plan, names: Mapping[str, str]) -> Part:
     reuse = work.reuses.get(view.id, NOTHING)
-    nodes = {**nodes_of(tx, view, plan), **reuse.states}
+    nodes = {**nodes_of(tx, view, plan, names), **reuse.states}
+    plan = narrow.narrowed(tx, plan, nodes)
     return Part(view.name, plan, nodes, counted_since(tx, work, view), reuse)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -209,15 +209,18 @@ def _imported(view: Definition) -> Callable[..., Any]:
     return getattr(found, "function", found)
 
 
-def nodes_of(tx: Transaction, view: Definition, plan: Plan) -> dict[str, int]:
-    """The numbers of the states of a view's nodes, given at the first time."""
+def nodes_of(tx: Transaction, view: Definition, plan: Plan, names: Mapping[str, str]) -> dict[str, int]:
+    """The numbers of the states of a view's nodes, given at the first time.
+
+    Nodes whose fingerprints have `names` are known by those.
+    """
     if definitions.by_id(tx, view.id) is None:
         raise Conflict(f"the view {view.name} was dropped", view=view.name)
     known = states.of_view(tx, view.id)
     for node in plan.nodes:
         name = OUTPUT if node is plan.output else node.id
         if name not in known:
-            states.add(tx, view.id, name, node.kind, node.fingerprint)
+            states.add(tx, view.id, name, node.kind, names.get(node.fingerprint, node.fingerprint))
     return states.of_view(tx, view.id)
 
 

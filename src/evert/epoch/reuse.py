@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from evert.catalog import Transaction
 from evert.delta.content import Remembers
-from evert.epoch import ranges
+from evert.epoch import narrow, ranges
 from evert.epoch.moments import standing
 from evert.epoch.planning import Planning
 from evert.plan.graph import Plan
@@ -60,7 +60,8 @@ def _reuse(tx: Transaction, view: Definition, plan: Plan, upto: int) -> Reuse:
     if plan.recomputes:
         return NOTHING
     there = states.kept(tx, view, upto)
-    equal = {node.id: there[node.fingerprint] for node in plan.nodes[:-1] if node.fingerprint in there}
+    names = {node.id: narrow.fitting(there, node.fingerprint, node.needs) for node in plan.nodes[:-1]}
+    equal = {node: there[name] for node, name in names.items() if name is not None}
     giving, built = _parted(plan, set(equal), _remembering(tx, plan, upto))
     return Reuse({name: state for name, state in equal.items() if name not in built}, frozenset(giving))
 
@@ -77,7 +78,7 @@ def _parted(plan: Plan, equal: set[str], remembering: set[str]) -> tuple[set[str
     nodes = {node.id: node for node in plan.nodes}
     giving: set[str] = set()
     built: set[str] = set()
-    waiting = [plan.output.id]
+    waiting = [node.id for node in plan.nodes if node.id not in equal]
     while waiting:
         node = nodes[waiting.pop()]
         built.add(node.id)

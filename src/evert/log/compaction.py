@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -153,33 +155,72 @@ def _judge(
 ) -> Verdict:
     """Look at the keys of all rows, and decide which stay; a delete that a holder has not seen does."""
     keys = _Keys(pa.schema([topic.stored.field(name) for name in topic.key]))
-    read = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_))]
+    commits = _Commits()
+    marks = [np.zeros(0, np.bool_)]
     for batch in reader.rows_of(topic, 0, upto, topic.key):
         rows = batch.rows
         keys.add(rows.select(topic.key))
-        positions, at = (rows.column(name).cast(pa.int64()).to_numpy() for name in (POSITION, INGESTED_AT))
-        read.append((positions, at, rows.column(DELETED).to_numpy(zero_copy_only=False)))
+        commits.add(*(rows.column(name).cast(pa.int64()).to_numpy() for name in (POSITION, INGESTED_AT)))
+        marks.append(rows.column(DELETED).to_numpy(zero_copy_only=False))
         renew()
-    positions, at, deleted = (np.concatenate(arrays) for arrays in zip(*read, strict=True))
-    del read
+    deleted = np.concatenate(marks)
     successor = keys.successors()
     latest = successor < 0
-    old = at < now - topic.options.tombstones
+    old = commits.each(commits.at < now - topic.options.tombstones)
     if seen is not None:
-        old &= positions <= seen
+        old &= commits.each(commits.positions <= seen)
     keep = latest & ~(deleted & old)
     if topic.options.history is not None:
-        replaced_at = np.where(latest, np.iinfo(np.int64).max, at[successor])
-        valid = replaced_at > now - topic.options.history
-        keep |= valid & ~(latest & deleted)
-        keep |= latest & deleted & (at > now - topic.options.history)
-    gone = ~keep & ~latest
-    lost = ~keep & latest
-    return Verdict(
-        keep,
-        int(positions[successor[gone]].max()) if gone.any() else 0,
-        int(positions[lost].max()) if lost.any() else 0,
-    )
+        within = commits.at > now - topic.options.history
+        replaced = np.flatnonzero(~latest)
+        keep[replaced] |= within[commits.of(successor[replaced])]
+        keep |= latest & deleted & commits.each(within)
+    gone = np.flatnonzero(~keep & ~latest)
+    lost = np.flatnonzero(~keep & latest)
+    return Verdict(keep, commits.last(successor[gone]), commits.last(lost))
+
+
+class _Commits:
+    """Which positions and times rows have, in the log's order: those of one commit share them."""
+
+    def __init__(self) -> None:
+        self._rows = 0
+        self._starts: list[np.ndarray] = []
+        self._positions: list[np.ndarray] = []
+        self._at: list[np.ndarray] = []
+
+    def add(self, positions: np.ndarray, at: np.ndarray) -> None:
+        """The next rows; a commit that goes on from the rows before is there twice."""
+        if len(positions):
+            begins = np.flatnonzero(np.concatenate([[True], positions[1:] != positions[:-1]]))
+            self._starts.append(begins + self._rows)
+            self._positions.append(positions[begins])
+            self._at.append(at[begins])
+            self._rows += len(positions)
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        return np.concatenate([np.zeros(0, np.int64), *self._starts])
+
+    @cached_property
+    def positions(self) -> np.ndarray:
+        return np.concatenate([np.zeros(0, np.int64), *self._positions])
+
+    @cached_property
+    def at(self) -> np.ndarray:
+        return np.concatenate([np.zeros(0, np.int64), *self._at])
+
+    def each(self, marks: np.ndarray) -> np.ndarray:
+        """The mark of each row, from those of the commits."""
+        return np.repeat(marks, np.diff(self.starts, append=self._rows))
+
+    def of(self, rows: np.ndarray) -> np.ndarray:
+        """The commits of rows."""
+        return np.searchsorted(self.starts, rows, "right") - 1
+
+    def last(self, rows: np.ndarray) -> int:
+        """The last position of these rows; 0 if there are none."""
+        return int(self.positions[self.of(rows.max())]) if len(rows) else 0
 
 
 class _Keys:
@@ -188,28 +229,29 @@ class _Keys:
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
         self._batches: list[pa.RecordBatch] = []
-        self._hashes = [np.zeros(0, np.uint64)]
+        self._upper = [np.zeros(0, np.uint16)]
+        """The first bits of the hashes: which part a row is in, however many there will be."""
 
     def add(self, keys: pa.RecordBatch) -> None:
         self._batches.append(keys)
-        self._hashes.append(hash_rows(keys.columns, keys.num_rows, HASH_BITS))
+        hashes = hash_rows(keys.columns, keys.num_rows, HASH_BITS)
+        self._upper.append((hashes >> np.uint64(48)).astype(np.uint16))
 
     def successors(self) -> np.ndarray:
         """For each row the number of the next row of its key, -1 for the latest."""
         table = pa.Table.from_batches(self._batches, self._schema)
-        hashes = np.concatenate(self._hashes)
-        parts = 1 + table.nbytes // PART_BYTES
-        of_row = (hashes >> np.uint64(32)) * np.uint64(parts) >> np.uint64(32)
-        successor = np.full(len(hashes), -1, np.int64)
-        for part in range(parts):
-            here = of_row == part
+        upper = np.concatenate(self._upper)
+        parts = min(1 + table.nbytes // PART_BYTES, 1 << 16)
+        bounds = np.arange(parts + 1) * (1 << 16) // parts
+        successor = np.full(len(upper), -1, np.int32 if len(upper) < 1 << 31 else np.int64)
+        for low, high in pairwise(bounds):
+            here = (upper >= low) & (upper < high)
             rows = np.flatnonzero(here)
             if not len(rows):
                 continue
             keys = [one_chunk(column) for column in table.filter(pa.array(here)).columns]
-            order, starts = grouped(
-                hashes[rows], keys, exact=False, whole_rows=True, stable=True, bits=HASH_BITS
-            )
+            hashes = hash_rows(keys, len(rows), HASH_BITS)
+            order, starts = grouped(hashes, keys, exact=False, whole_rows=True, stable=True, bits=HASH_BITS)
             followed = np.ones(len(rows), np.bool_)
             followed[starts[1:] - 1] = followed[-1] = False
             before = np.flatnonzero(followed)

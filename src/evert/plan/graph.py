@@ -112,6 +112,8 @@ class Node:
     """The node whose state it reads, if that is not its own."""
     forgets: tuple[Forgets, ...] = ()
     """The rows of its state that it may drop, because no change can reach them any more."""
+    needs: frozenset[int] | None = None
+    """The columns of a table that the view reads, if the node keeps a table's rows and they are not all."""
 
 
 @dataclass(frozen=True)

@@ -185,6 +185,20 @@ class Nodes:
             found.append(leaf if leaf.has_changes else replace(leaf, used=used))
         return tuple(found)
 
+    def finished(self) -> tuple[Node, ...]:
+        """The nodes, once all are there; those of tables with the columns that are read of them."""
+        return tuple(
+            replace(node, needs=self._needs(node.id, node.operator))
+            if isinstance(node.operator, Upsert)
+            else node
+            for node in self.nodes.values()
+        )
+
+    def _needs(self, node: str, table: Upsert) -> frozenset[int] | None:
+        every = frozenset(range(len(table.columns)))
+        needed = every & (self._used.get(node, set()) | set(table.key))
+        return None if needed == every else needed
+
     def _add(
         self,
         kind: str,

@@ -148,9 +148,7 @@ class Planner:
         nodes.add(
             "output", operator, [port], "", [key, declared, flow.append_only], append_only=flow.append_only
         )
-        return view.plan(
-            nodes.read(), tuple(nodes.nodes.values()), flow.drawing, key, forgetting=self._forgetting
-        )
+        return view.plan(nodes.read(), nodes.finished(), flow.drawing, key, forgetting=self._forgetting)
 
     def _check_final(self, view: _View) -> None:
         for leaf in view.reads:

@@ -10,7 +10,7 @@ consolidate:  c0 │ __w             c0 │ __w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -40,14 +40,24 @@ def consolidate(rows: pa.Table, key: Sequence[str] | None = None, *, bits: int =
 
 
 def consolidate_in_parts(rows: pa.Table) -> pa.Table:
-    """The same for rows of any size, a range of hashes at a time: all text of a column may not fit one array."""
-    parts = 1 + rows.nbytes // PART_BYTES
+    """The same for rows of any size: all text of a column may not fit one array."""
+    return pa.concat_tables(consolidated_parts(rows))
+
+
+def consolidated_parts(rows: pa.Table, most: int | None = None) -> Iterator[pa.Table]:
+    """The same a range of hashes at a time, of about so many bytes; there is always one, if of no rows."""
+    parts = 1 + rows.nbytes // (most or PART_BYTES)
     if parts == 1:
-        return consolidate(rows)
-    content = rows.select(content_of(rows))
-    hashes = np.concatenate([hash_rows(batch.columns, batch.num_rows) for batch in content.to_batches()])
-    of_row = (hashes >> np.uint64(32)) * np.uint64(parts) >> np.uint64(32)
-    return pa.concat_tables([consolidate(rows.filter(pa.array(of_row == part))) for part in range(parts)])
+        yield consolidate(rows)
+        return
+    of_row = np.empty(rows.num_rows, np.uint16 if parts <= 1 << 16 else np.uint64)
+    done = 0
+    for batch in rows.select(content_of(rows)).to_batches():
+        upper = hash_rows(batch.columns, batch.num_rows) >> np.uint64(32)
+        of_row[done : done + batch.num_rows] = upper * np.uint64(parts) >> np.uint64(32)
+        done += batch.num_rows
+    for part in range(parts):
+        yield consolidate(rows.filter(pa.array(of_row == part)))
 
 
 def merged(tables: Sequence[pa.Table], key: Sequence[str], *, bits: int) -> pa.Table:

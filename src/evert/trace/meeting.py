@@ -14,7 +14,7 @@ def meeting(
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """All pairs of places with equal values in two sorted lists, at most so many at a time.
 
-    The shorter list is looked up in the longer one, so few pages of a large run are touched.
+    The shorter list is looked up in the longer one, as far as that reaches: few pages of a large run are touched.
 
     >>> [(a.tolist(), b.tolist()) for a, b in meeting(np.array([1, 3, 3]), np.array([0, 3, 4, 5]))]
     [([1, 2], [1, 1])]
@@ -23,6 +23,15 @@ def meeting(
         for second, first in meeting(right, left, most):
             yield first, second
         return
+    if not len(left):
+        return
+    begin, end = np.searchsorted(left, right[0], "left"), np.searchsorted(left, right[-1], "right")
+    for first, second in _found(left[begin:end], right, most):
+        yield first + begin, second
+
+
+def _found(left: np.ndarray, right: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The pairs of a shorter list with a longer one."""
     low = np.searchsorted(right, left, "left")
     inside = np.flatnonzero(low < len(right))
     hits = inside[right[low[inside]] == left[inside]]

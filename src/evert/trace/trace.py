@@ -24,7 +24,7 @@ from evert.trace.runs import Run
 
 FACTOR = 4
 BASE = 4096
-PIECE_BYTES = 256 << 20
+PIECE_BYTES = 128 << 20
 
 
 @dataclass(frozen=True)

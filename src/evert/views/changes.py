@@ -12,7 +12,7 @@ position are the pieces of one epoch.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -23,7 +23,7 @@ from evert.catalog import Catalog, Transaction
 from evert.disk import disk_errors
 from evert.errors import Corrupt, Expired
 from evert.log.files import Files, in_use, let_go, sync
-from evert.trace.consolidate import consolidate_in_parts
+from evert.trace.consolidate import consolidated_parts
 
 Kind = Literal["delta", "snapshot"]
 T = TypeVar("T")
@@ -33,6 +33,8 @@ WEIGHT = "__w"
 ROOM = "views"
 INLINE_BYTES = 64 << 10
 """A piece of more bytes than this lies in a file."""
+SNAPSHOT_BYTES = 128 << 20
+"""A snapshot is made and written in parts of so many bytes."""
 SNAPSHOT_ROWS = 10_000
 """As long as fewer rows than this have changed since the last snapshot, there is no other."""
 
@@ -197,15 +199,23 @@ def consolidated(feed: int, entries: Sequence[Entry], columns: pa.Schema) -> pa.
 
 def added_up(given: Sequence[pa.Table], columns: pa.Schema) -> pa.Table:
     """The sum of tables with the view's columns and a weight as their last one, whatever they are called."""
+    return pa.concat_tables(added_up_in_parts(given, columns))
+
+
+def added_up_in_parts(
+    given: Sequence[pa.Table], columns: pa.Schema, most: int | None = None
+) -> Iterator[pa.Table]:
+    """The same in parts that are made of about so many bytes each."""
     schema = pa.schema([*columns, pa.field(WEIGHT, pa.int64())])
     plain = pa.schema(
         [pa.field(f"c{i}", field.type) for i, field in enumerate(columns)] + [pa.field(WEIGHT, pa.int64())]
     )
     tables = [_renamed(table, plain) for table in given]
     if not tables:
-        return schema.empty_table()
-    summed = consolidate_in_parts(pa.concat_tables(tables)).select(plain.names)
-    return pa.Table.from_arrays(summed.columns, schema=schema)
+        yield schema.empty_table()
+        return
+    for summed in consolidated_parts(pa.concat_tables(tables), most):
+        yield pa.Table.from_arrays(summed.select(plain.names).columns, schema=schema)
 
 
 def snapshot_due(tx: Transaction, feed: int) -> int | None:
@@ -235,7 +245,8 @@ def snapshot(catalog: Catalog, files: Files, feed: int, columns: pa.Schema) -> i
     if found is None:
         return None
     position, entries = found
-    part = stored(files, consolidated(feed, entries, columns))
+    tables = [entry.table(feed) for entry in entries]
+    parts = [stored(files, part) for part in added_up_in_parts(tables, columns, SNAPSHOT_BYTES)]
 
     def commit(tx: Transaction) -> bool:
         there = tx.one(
@@ -244,18 +255,19 @@ def snapshot(catalog: Catalog, files: Files, feed: int, columns: pa.Schema) -> i
         )
         if there is None or there[0] is None or (there[1] is not None and there[1] >= position):
             return False
-        if part.file is not None:
-            files.claim(tx, part.file)
+        for file in written:
+            files.claim(tx, file)
         (at,) = tx.one("SELECT max(at) FROM changes WHERE feed = ? AND position = ?", feed, position) or (
             tx.now,
         )
-        _insert(tx, feed, "snapshot", position, at or tx.now, part)
+        for part in parts:
+            _insert(tx, feed, "snapshot", position, at or tx.now, part)
         return True
 
+    written = [part.file for part in parts if part.file is not None]
     if catalog.write(commit):
         return position
-    if part.file is not None:
-        files.discard([part.file])
+    files.discard(written)
     return None
 
 

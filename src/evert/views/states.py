@@ -48,6 +48,18 @@ def of_view(tx: Transaction, view: int) -> dict[str, int]:
     return dict(tx.all("SELECT name, state FROM nodes WHERE view = ?", view))
 
 
+def names(tx: Transaction, group: str) -> list[tuple[int, str]]:
+    """What the nodes of a group's views keep, as their fingerprints say, with the view of each."""
+    sql = 'SELECT n.view, n.fingerprint FROM nodes n JOIN views v ON v.id = n.view WHERE v."group" = ?'
+    return tx.all(sql, group)
+
+
+def name_of(tx: Transaction, state: int) -> str:
+    """What a state keeps: the fingerprint of the nodes that have it."""
+    (found,) = tx.one("SELECT fingerprint FROM nodes WHERE state = ?", state) or ("",)
+    return str(found)
+
+
 def share(tx: Transaction, group: str) -> None:
     """Let equal nodes of a group's live views have one state.
 
@@ -98,7 +110,8 @@ def adopt(tx: Transaction, view: int, found: Mapping[str, int], position: int) -
         )
         if tx.one(sql, state, position) is None:
             raise Conflict("a view was dropped whose state another one was to take over")
-        tx.run("UPDATE nodes SET state = ? WHERE view = ? AND name = ?", state, view, name)
+        sql = "UPDATE nodes SET state = ?, fingerprint = ? WHERE view = ? AND name = ?"
+        tx.run(sql, state, name_of(tx, state), view, name)
     _remove_unused(tx, {before[name] for name in found})
 
 
