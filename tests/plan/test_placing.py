@@ -8,7 +8,7 @@ STAYING = [
     ("select auction, count(*) as n from bid group by auction", ["aggregate"], ["output"]),
     ("select count(*) as n from bid group by auction", ["aggregate"], ["output"]),
     ("select auction + 1 as a, count(*) as n from bid group by auction", ["aggregate"], ["output"]),
-    ("select n + 1 as m from (select count(*) as n from bid)", ["aggregate", "output"], []),
+    ("select n + 1 as m from (select count(*) as n from bid)", ["aggregate"], ["output"]),
     (
         "select n, auction from (select auction, count(*) as n from bid group by 1) where n > 1",
         ["aggregate"],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from evert.delta.aggregate import Aggregate
 from evert.delta.inline import Work
 from evert.delta.upsert import Upsert
 from evert.delta.versions import Versions
@@ -106,7 +107,7 @@ class Nodes:
             texts.append([text for _, text in made])
         kinds = [[one.ddl() for one in port.kinds] for port in ports]
         kept = kept_by(self.catalyst, operator, ports, self._placed)
-        staying = stay(self.catalyst, operator, ports, self._placed, kept)
+        staying = stay(self.catalyst, operator, ports, self._placed, kept, self._of_one_row())
         placed = [
             tuple(replace(chain, stays=stays) for chain, stays in zip(port, each, strict=True))
             for port, each in zip(chains, staying, strict=True)
@@ -125,6 +126,13 @@ class Nodes:
             kept=kept,
             forgets=forgets,
         )
+
+    def _of_one_row(self) -> set[str]:
+        """The nodes that give one row."""
+        aggregates = {
+            id: node.operator for id, node in self.nodes.items() if isinstance(node.operator, Aggregate)
+        }
+        return {id for id, aggregate in aggregates.items() if not aggregate.keys}
 
     def alike(self, one: Port, two: Port) -> bool:
         """Whether two ports are given the same rows, whatever else is going on."""

@@ -7,7 +7,7 @@ a node gives a row, and what takes it back, in one and the same shard.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evert.delta.output import Output
@@ -51,18 +51,17 @@ def stay(
     ports: Sequence[Port],
     placed: Mapping[str, Placed | None],
     kept: Places | None,
+    single: Collection[str],
 ) -> list[list[bool]]:
     """For each pipe of each port, whether its rows are where they must be.
 
     All are if they are `kept`. Else rows are where the hash of the whole key says; those of a source that is placed
     by just that are there already, and the others come to them. If they may be anywhere, those of nodes stay,
-    unless all are in one shard.
+    unless all are in one shard and it is not just a `single` one.
     """
     if anywhere(operator):
-        return [
-            [pipe.plain and pipe.source in placed and placed[pipe.source] != () for pipe in port.pipes]
-            for port in ports
-        ]
+        spread = {source for source, by in placed.items() if by != () or source in single}
+        return [[pipe.plain and pipe.source in spread for pipe in port.pipes] for port in ports]
     known = placement(operator)
     if kept is not None or known is None:
         return [[kept is not None] * len(port.pipes) for port in ports]
