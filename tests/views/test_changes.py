@@ -44,7 +44,7 @@ def content(catalog, folder, position):
 def test_the_content_at_a_position_is_the_sum_of_what_was_published(
     deltas, cuts, expire_at, inline, part_bytes
 ):
-    """Snapshots at any epochs, in any parts, and any end of history change nothing but how far back one can look."""
+    """Snapshots at any epochs and in any parts, and any end of history, change only how far back one can look."""
     clock = ManualClock()
     with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         folder = Path(name)
