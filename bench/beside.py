@@ -21,11 +21,15 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+MEMORY = "4g"
+"""What a peer's JVM may take: as much as everybody has."""
+
+
 class Beside:
     """Within `with`, the process; `number` is its own, by which its memory can be left out."""
 
     def __init__(self) -> None:
-        self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+        self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=_prepare)
         self.number: int = self.do(os.getpid)
 
     def do(self, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
@@ -43,6 +47,10 @@ class Beside:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._pool.shutdown()
+
+
+def _prepare() -> None:
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--driver-memory {MEMORY} pyspark-shell"
 
 
 def _done(work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:

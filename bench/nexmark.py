@@ -203,12 +203,12 @@ def batch_line(bench: Bench, db: evert.Database, files: Path, name: str) -> None
 
 
 def streaming_line(bench: Bench, db: evert.Database, files: Path, name: str) -> None:
-    query, beside = QUERIES[name], session().newSession()
+    query = QUERIES[name]
+    written, patience = name in STATELESS, bench.patience
+    work = partial(streaming.seconds, files, query.reads, query.sql, written=written, patience=patience)
     times: list[float] = []
     while len(times) <= bench.runs and not (len(times) > 1 and times[-1] >= bench.patience):
-        taken = streaming.seconds(
-            beside, files, query.reads, query.sql, written=name in STATELESS, patience=bench.patience
-        )
+        taken = bench.beside.do(work)
         if isinstance(taken, str):
             bench.peer(name, STREAMING, taken)
             return

@@ -5,16 +5,14 @@ from __future__ import annotations
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from evert.epoch.spark import session
 
 MODES = ("append", "update")
 
 
 def seconds(
-    spark: SparkSession, folder: Path, topics: tuple[str, ...], query: str, *, written: bool, patience: float
+    folder: Path, topics: tuple[str, ...], query: str, *, written: bool, patience: float
 ) -> float | str:
     """Seconds for all files, a file of each topic in a batch; or why Spark cannot stream the query.
 
@@ -23,7 +21,7 @@ def seconds(
     from pyspark.errors import PySparkException
     from pyspark.sql.functions import current_timestamp
 
-    why = ""
+    why, spark = "", session().newSession()
     for topic in topics:
         path = str(folder / topic)
         files = spark.readStream.schema(spark.read.parquet(path).schema).option("maxFilesPerTrigger", 1)
