@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import evert
+from evert.epoch import direct
 from evert.plan.graph import Plan
 
 COUNTRIES = "SELECT country, count(*) AS n FROM people GROUP BY country"
@@ -98,25 +99,95 @@ def test_a_later_view_that_needs_more_keeps_all_and_so_do_those_after_it(db):
     forward(db, 9)
 
 
-def test_what_a_node_above_shares_does_not_hide_what_its_table_lacks(db):
-    """Two views have the parts of a third one, on tables of other columns than it needs."""
-    db.stream("visits", "id INT, person INT")
-    db.view("countries", "SELECT country, count(*) AS n FROM people GROUP BY country")
+def test_views_that_read_all_columns_together_keep_all(db):
+    for name, query in (("countries", COUNTRIES), ("cities", CITIES), ("names", NAMES)):
+        db.view(name, query)
     forward(db, 0)
-    db.view("ages", "SELECT age, count(*) AS n FROM people GROUP BY age")
+    db.view("everybody", ALL)
     forward(db, 3)
+    assert kept(db) == [("all", ["cities", "countries", "everybody", "names"])]
+
+
+AGES = "SELECT age, count(*) AS n FROM people GROUP BY age"
+
+
+def test_nodes_above_are_taken_over_though_no_table_has_all_that_the_new_view_needs(db):
+    """Each of two views has a part of a third one, on a table of other columns than it needs."""
+    db.view("shown", COUNTRIES)
+    forward(db, 0)
+    db.view("shown", AGES, replace=True, hold=True)
+    forward(db, 3)
+    db.view("countries", COUNTRIES)
+    forward(db, 6)
+    db.switch("shown")
+    forward(db, 9)
+    assert kept(db) == [("1,4", ["countries"]), ("3,4", ["shown"])]
     db.view(
         "both",
-        "SELECT 'country' AS what, country AS value, n FROM"
-        " (SELECT country, count(*) AS n FROM people GROUP BY country)"
-        " UNION ALL SELECT 'age', CAST(age AS STRING), n FROM"
-        " (SELECT age, count(*) AS n FROM people GROUP BY age)",
+        f"SELECT country AS value, n FROM ({COUNTRIES}) UNION ALL SELECT CAST(age AS STRING), n FROM ({AGES})",
     )
-    forward(db, 6)
-    db.drop("countries")
-    forward(db, 9)
-    db.drop("ages")
     forward(db, 12)
+    assert kept(db) == [("1,4", ["countries"]), ("3,4", ["shown"]), ("all", ["both"])]
+    assert "shared with countries" in str(db.explain("both"))
+    assert "shared with shown" in str(db.explain("both"))
+    forward(db, 15)
+    db.drop("countries")
+    forward(db, 18)
+    db.drop("shown")
+    forward(db, 21)
+    forward(db, 24)
+
+
+def test_large_ranges_are_read_in_these_columns_only(db, monkeypatch):
+    monkeypatch.setattr("evert.epoch.inputs.SMALL", 0)
+    db.view("countries", COUNTRIES)
+    for number in range(0, 9, 3):
+        write(db, number)
+        db.log.keeper.seal("people")
+        forward(db, number + 1)
+    read = []
+    slices = direct.slices
+
+    def noted(*given):
+        found = slices(*given)
+        read.extend(found[0] if found else [])
+        return found
+
+    monkeypatch.setattr(direct, "slices", noted)
+    write(db, 20)
+    db.log.keeper.seal("people")
+    db.refresh(timeout=120)
+    assert all(proof.holds for proof in db.prove())
+    columns = ("country", "id", "_position", "_offset", "_deleted")
+    assert {tuple(filter(None, one.columns)) for one in read} == {columns}
+
+
+def test_a_view_that_stops_and_goes_on_has_its_columns_still(db):
+    db.view("shares", "SELECT id, 100 div age AS share FROM people WHERE age < 100")
+    db.view("countries", COUNTRIES)
+    forward(db, 1)
+    db.topic("people").upsert([{"id": 50, "age": 0, "country": "CH"}])
+    db.refresh(timeout=120)
+    assert db.view("shares").state == "stopped"
+    write(db, 4)
+    db.topic("people").delete([{"id": 50}])
+    db.refresh(timeout=120)
+    forward(db, 7)
+    assert kept(db) == [("1,3,4", ["countries", "shares"])]
+
+
+def test_a_view_whose_state_is_damaged_is_built_anew_in_its_columns(db):
+    db.view("countries", COUNTRIES)
+    forward(db, 0)
+    with db.catalog.read() as tx:
+        files = [file for (file,) in tx.all("SELECT DISTINCT file FROM runs")]
+    for file in files:
+        path = db.path / file
+        path.write_bytes(path.read_bytes()[:-200])
+    write(db, 3)
+    db.refresh(timeout=120)
+    forward(db, 6)
+    assert kept(db) == [("1,4", ["countries"])]
 
 
 def test_a_replacement_keeps_what_it_reads_itself(db):

@@ -133,7 +133,7 @@ def table_of(rows):
         max_size=20,
     ),
     st.integers(1, 3),
-    st.sampled_from([(1, 64), (64 << 20, 64), (64 << 20, 2)]),
+    st.sampled_from([(1, 64), (1, 50), (64 << 20, 64), (64 << 20, 2)]),
 )
 def test_a_table_rebuilt_from_the_log_is_the_same_whenever_it_was_compacted(
     monkeypatch, tmp_path_factory, steps, partitions, looking

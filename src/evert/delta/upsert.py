@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from evert.trace.shard import NodeState
 
 POSITION, OFFSET, DELETED = "_position", "_offset", "_deleted"
-_CHANGE = (pa.field(POSITION, pa.int64()), pa.field(OFFSET, pa.int64()), pa.field(DELETED, pa.bool_()))
+CHANGE = (pa.field(POSITION, pa.int64()), pa.field(OFFSET, pa.int64()), pa.field(DELETED, pa.bool_()))
+"""What a change of a table has beside its columns."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Upsert:
 
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:
-        return (pa.schema([*self.output, *_CHANGE]),)
+        return (pa.schema([*self.output, *CHANGE]),)
 
     @property
     def output(self) -> pa.Schema:
@@ -69,7 +70,7 @@ class Upsert:
         return Layout(names_of(self.key), latest=True, schema=self.stored.append(pa.field(GONE, pa.bool_())))
 
     def prepare(self, port: int, rows: pa.Table, bits: int) -> pa.Table:
-        changes = fitted(rows, pa.schema([*self.stored, *_CHANGE]))
+        changes = fitted(rows, pa.schema([*self.stored, *CHANGE]))
         return self._last(with_hash(changes, names_of(self.key), bits=bits), bits)
 
     def apply(self, deltas: Sequence[pa.Table | None], state: NodeState) -> Iterator[pa.Table]:

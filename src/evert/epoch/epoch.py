@@ -177,8 +177,8 @@ class Epochs:
         plans = {view.id: self._planning.plan(view) for view in work.views}
 
         def numbers(tx: Transaction) -> list[Part]:
-            names = narrow.chosen(tx, work.views, plans) if first else {}
-            return [_part(tx, work, view, plans[view.id], names) for view in work.views]
+            tables = narrow.decided(tx, work.views, plans) if first else {}
+            return [_part(tx, work, view, plans[view.id], tables) for view in work.views]
 
         first = work.after == NOWHERE
         if first:
@@ -213,8 +213,8 @@ def _shape(flow: Flow) -> tuple[tuple[int, ...], frozenset[str]]:
     return tuple(node.id for node in flow.nodes), frozenset(flow.leaves)
 
 
-def _part(tx: Transaction, work: Work, view: Definition, plan: Plan, names: Mapping[str, str]) -> Part:
+def _part(tx: Transaction, work: Work, view: Definition, plan: Plan, tables: Mapping[str, str]) -> Part:
     reuse = work.reuses.get(view.id, NOTHING)
-    nodes = {**nodes_of(tx, view, plan, names), **reuse.states}
+    nodes = {**nodes_of(tx, view, plan, tables), **reuse.states}
     plan = narrow.narrowed(tx, plan, nodes)
     return Part(view.name, plan, nodes, counted_since(tx, work, view), reuse)

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from evert.catalog import Transaction
+from evert.delta.upsert import CHANGE
 from evert.epoch import spark as on_spark
 from evert.epoch.worker import wide_table
 from evert.log import ticks, watermarks
-from evert.log.topic import DELETED, INGESTED_AT, OFFSET, PARTITION, POSITION, WATERMARK
+from evert.log.topic import INGESTED_AT, PARTITION, POSITION, WATERMARK
 from evert.plan.graph import Leaf
 from evert.plan.now import CLOCK_ID
 
@@ -28,20 +29,18 @@ if TYPE_CHECKING:
 SMALL = 20_000
 """A range of more events than this is read by Spark."""
 
-_CHANGE = [pa.field(POSITION, pa.int64()), pa.field(OFFSET, pa.int64()), pa.field(DELETED, pa.bool_())]
-
 
 def source_schema(leaf: Leaf) -> pa.Schema:
     """The columns of a leaf as a source: numbered, in the types that Spark carries, with what tables add."""
     kinds = [field.type for field in on_spark.carried(leaf.schema)]
     numbered = [pa.field(f"c{i}", kind) for i, kind in enumerate(kinds)]
-    return pa.schema([*numbered, *(_CHANGE if leaf.has_changes else [])])
+    return pa.schema([*numbered, *(CHANGE if leaf.has_changes else [])])
 
 
 def topic_delta(db: Database, leaf: Leaf, after: int, upto: int) -> pa.Table:
     """The events of a topic in `(after, upto]` as a delta."""
     names = leaf.schema.names
-    extra = [field.name for field in _CHANGE] if leaf.has_changes else []
+    extra = [field.name for field in CHANGE] if leaf.has_changes else []
     users = [name for name in names if name not in (INGESTED_AT, PARTITION, WATERMARK)]
     batches = [b.rows for b in db.log.read([leaf.topic], after=after, upto=upto, columns=users)]
     schema = source_schema(leaf)
@@ -121,5 +120,5 @@ def topic_frame(spark: SparkSession, db: Database, leaf: Leaf, after: int, upto:
     if WATERMARK in leaf.schema.names:
         frame = on_spark.marked(frame, marks_of(db, leaf, after, upto))
     columns = [f.col(on_spark.quoted(name)).alias(f"c{i}") for i, name in enumerate(leaf.schema.names)]
-    extra = [f.col(field.name) for field in _CHANGE] if leaf.has_changes else []
+    extra = [f.col(field.name) for field in CHANGE] if leaf.has_changes else []
     return frame.select(*columns, *extra, f.lit(1).cast("bigint").alias("__w"))

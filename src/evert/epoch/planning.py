@@ -209,10 +209,10 @@ def _imported(view: Definition) -> Callable[..., Any]:
     return getattr(found, "function", found)
 
 
-def nodes_of(tx: Transaction, view: Definition, plan: Plan, names: Mapping[str, str]) -> dict[str, int]:
+def nodes_of(tx: Transaction, view: Definition, plan: Plan, tables: Mapping[str, str]) -> dict[str, int]:
     """The numbers of the states of a view's nodes, given at the first time.
 
-    Nodes whose fingerprints have `names` are known by those.
+    `tables` has the fingerprints of the states of tables, by those of their nodes.
     """
     if definitions.by_id(tx, view.id) is None:
         raise Conflict(f"the view {view.name} was dropped", view=view.name)
@@ -220,7 +220,7 @@ def nodes_of(tx: Transaction, view: Definition, plan: Plan, names: Mapping[str, 
     for node in plan.nodes:
         name = OUTPUT if node is plan.output else node.id
         if name not in known:
-            states.add(tx, view.id, name, node.kind, names.get(node.fingerprint, node.fingerprint))
+            states.add(tx, view.id, name, node.kind, tables.get(node.fingerprint, node.fingerprint))
     return states.of_view(tx, view.id)
 
 

@@ -60,8 +60,8 @@ def _reuse(tx: Transaction, view: Definition, plan: Plan, upto: int) -> Reuse:
     if plan.recomputes:
         return NOTHING
     there = states.kept(tx, view, upto)
-    names = {node.id: narrow.fitting(there, node.fingerprint, node.needs) for node in plan.nodes[:-1]}
-    equal = {node: there[name] for node, name in names.items() if name is not None}
+    same = {node.id: narrow.fitting(there, node.fingerprint, node.needs) for node in plan.nodes[:-1]}
+    equal = {node: there[state] for node, state in same.items() if state is not None}
     giving, built = _parted(plan, set(equal), _remembering(tx, plan, upto))
     return Reuse({name: state for name, state in equal.items() if name not in built}, frozenset(giving))
 

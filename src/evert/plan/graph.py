@@ -97,7 +97,7 @@ class Chain:
 class Node:
     """A stateful operator, and for each of its ports the chains that lead into it.
 
-    Nodes of equal `fingerprint` keep equal state, whatever view they are of.
+    Nodes of equal `fingerprint` keep equal state, whatever view they are of; tables' rows in the columns needed.
     """
 
     id: str

@@ -128,11 +128,12 @@ class Nodes:
         )
 
     def _of_one_row(self) -> set[str]:
-        """The nodes that give one row."""
-        aggregates = {
-            id: node.operator for id, node in self.nodes.items() if isinstance(node.operator, Aggregate)
+        """The nodes that give one row: aggregates without groups."""
+        return {
+            id
+            for id, node in self.nodes.items()
+            if isinstance(node.operator, Aggregate) and not node.operator.keys
         }
-        return {id for id, aggregate in aggregates.items() if not aggregate.keys}
 
     def alike(self, one: Port, two: Port) -> bool:
         """Whether two ports are given the same rows, whatever else is going on."""

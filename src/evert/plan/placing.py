@@ -56,8 +56,8 @@ def stay(
     """For each pipe of each port, whether its rows are where they must be.
 
     All are if they are `kept`. Else rows are where the hash of the whole key says; those of a source that is placed
-    by just that are there already, and the others come to them. If they may be anywhere, those of nodes stay,
-    unless all are in one shard and it is not just a `single` one.
+    by just that are there already, and the others come to them. If they may be anywhere, those of nodes stay; but
+    where all are in one shard they are spread, except from sources that give a `single` row.
     """
     if anywhere(operator):
         spread = {source for source, by in placed.items() if by != () or source in single}

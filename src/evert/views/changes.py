@@ -245,30 +245,37 @@ def snapshot(catalog: Catalog, files: Files, feed: int, columns: pa.Schema) -> i
     if found is None:
         return None
     position, entries = found
-    tables = [entry.table(feed) for entry in entries]
-    parts = [stored(files, part) for part in added_up_in_parts(tables, columns, SNAPSHOT_BYTES)]
-
-    def commit(tx: Transaction) -> bool:
-        there = tx.one(
-            "SELECT max(position), max(CASE WHEN kind = 'snapshot' THEN position END) FROM changes WHERE feed = ?",
-            feed,
-        )
-        if there is None or there[0] is None or (there[1] is not None and there[1] >= position):
-            return False
-        for file in written:
-            files.claim(tx, file)
-        (at,) = tx.one("SELECT max(at) FROM changes WHERE feed = ? AND position = ?", feed, position) or (
-            tx.now,
-        )
-        for part in parts:
-            _insert(tx, feed, "snapshot", position, at or tx.now, part)
-        return True
-
-    written = [part.file for part in parts if part.file is not None]
-    if catalog.write(commit):
-        return position
-    files.discard(written)
+    parts: list[Piece] = []
+    try:
+        for rows in added_up_in_parts([entry.table(feed) for entry in entries], columns, SNAPSHOT_BYTES):
+            parts.append(stored(files, rows))
+        if catalog.write(lambda tx: _take_snapshot(tx, files, feed, position, parts)):
+            return position
+    except BaseException:
+        files.discard(_files(parts))
+        raise
+    files.discard(_files(parts))
     return None
+
+
+def _take_snapshot(tx: Transaction, files: Files, feed: int, position: int, parts: Sequence[Piece]) -> bool:
+    """Make pieces the snapshot at a position, unless there is a newer one."""
+    there = tx.one(
+        "SELECT max(position), max(CASE WHEN kind = 'snapshot' THEN position END) FROM changes WHERE feed = ?",
+        feed,
+    )
+    if there is None or there[0] is None or (there[1] is not None and there[1] >= position):
+        return False
+    for file in _files(parts):
+        files.claim(tx, file)
+    (at,) = tx.one("SELECT max(at) FROM changes WHERE feed = ? AND position = ?", feed, position) or (tx.now,)
+    for part in parts:
+        _insert(tx, feed, "snapshot", position, at or tx.now, part)
+    return True
+
+
+def _files(parts: Iterable[Piece]) -> list[str]:
+    return [part.file for part in parts if part.file is not None]
 
 
 def stored(files: Files, table: pa.Table) -> Piece:

@@ -3,6 +3,8 @@
 view   a ─ n0 ─┐            When a view joins its group, nodes that keep the same of the same events are given
                ├─ state     one state. When a view falls behind, because it has stopped, it takes a copy of the
 view   b ─ n1 ─┘            list of runs with it: runs never change, so nothing is copied but their names.
+
+What a node keeps is its fingerprint; that of a table's rows says which columns, too, if they are not all.
 """
 
 from __future__ import annotations
@@ -48,16 +50,18 @@ def of_view(tx: Transaction, view: int) -> dict[str, int]:
     return dict(tx.all("SELECT name, state FROM nodes WHERE view = ?", view))
 
 
-def names(tx: Transaction, group: str) -> list[tuple[int, str]]:
-    """What the nodes of a group's views keep, as their fingerprints say, with the view of each."""
+def fingerprints(tx: Transaction, group: str) -> list[tuple[int, str]]:
+    """The view and the fingerprint of each node of a group."""
     sql = 'SELECT n.view, n.fingerprint FROM nodes n JOIN views v ON v.id = n.view WHERE v."group" = ?'
     return tx.all(sql, group)
 
 
-def name_of(tx: Transaction, state: int) -> str:
+def fingerprint(tx: Transaction, state: int) -> str:
     """What a state keeps: the fingerprint of the nodes that have it."""
-    (found,) = tx.one("SELECT fingerprint FROM nodes WHERE state = ?", state) or ("",)
-    return str(found)
+    found = tx.one("SELECT fingerprint FROM nodes WHERE state = ?", state)
+    if found is None:
+        raise Conflict("a view was dropped whose state another one was to take over")
+    return str(found[0])
 
 
 def share(tx: Transaction, group: str) -> None:
@@ -111,7 +115,7 @@ def adopt(tx: Transaction, view: int, found: Mapping[str, int], position: int) -
         if tx.one(sql, state, position) is None:
             raise Conflict("a view was dropped whose state another one was to take over")
         sql = "UPDATE nodes SET state = ?, fingerprint = ? WHERE view = ? AND name = ?"
-        tx.run(sql, state, name_of(tx, state), view, name)
+        tx.run(sql, state, fingerprint(tx, state), view, name)
     _remove_unused(tx, {before[name] for name in found})
 
 

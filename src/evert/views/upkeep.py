@@ -6,6 +6,7 @@ from evert.catalog import Catalog, Transaction
 from evert.errors import Expired
 from evert.log import ticks
 from evert.log.embedded import EmbeddedLog
+from evert.log.files import Revoked
 from evert.views import bases, changes, definition
 from evert.views.definition import Definition
 
@@ -24,7 +25,7 @@ def keep(catalog: Catalog, log: EmbeddedLog) -> int:
     for view in views:
         try:
             changes.snapshot(catalog, files, view.feed, view.schema)
-        except Expired:
+        except (Expired, Revoked):  # the history has gone on, or it took too long: there will be another one
             continue
     catalog.write(lambda tx: _expire(tx, views))
     files.sweep()
