@@ -78,6 +78,23 @@ def test_groups_add_up_and_choose_like_python(pairs):
     assert found.first_of(rows, -1).tolist() == [each[0] if each else -1 for each in firsts]
 
 
+@given(
+    st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=1, max_size=30),
+    st.sampled_from([1, 7, 10**6, 2**60, 2**61]),
+    st.sampled_from([0, 1]),
+)
+def test_numbers_in_even_steps_are_told_apart_by_their_steps_and_others_too(pairs, step, odd):
+    """Whether all of them are multiples or only those that were looked at first."""
+    numbers = [step * pair[0] + odd * (at > 2) for at, pair in enumerate(pairs)]
+    others = [1000 * pair[1] for pair in pairs]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(groups, "SAMPLE", 2)
+        found = groups_of([pa.array(numbers), pa.array(others)], len(pairs))
+    rows = list(zip(numbers, others, strict=True))
+    assert [rows[at] for at in found.first[found.of_row]] == rows
+    assert len(found) == len(set(rows))
+
+
 def test_neighbours_are_groups_from_start_to_start():
     found = Groups.in_order(np.array([0, 2, 3]), 5)
     assert found.of_row.tolist() == [0, 0, 1, 2, 2]

@@ -7,15 +7,17 @@
      x │ 9              0 │ 1             1        2
      y │ 7              1 │ 0             2        1
 
-A column becomes codes: what a value is above the least one if they are close together, else the place of the value
-among those that differ, which Arrow finds with a hash table of its own. Codes of several columns are digits of one
-number. So nothing is compared twice and no hash of ours is computed for rows of which few will be left.
+A column becomes codes: what a value is above the least one if they are close together, or in even steps as the
+begins of windows are, else the place of the value among those that differ, which Arrow finds with a hash table of
+its own. Codes of several columns are digits of one number. So nothing is compared twice and no hash of ours is
+computed for rows of which few will be left.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
@@ -25,8 +27,10 @@ from evert.trace.arrays import is_text, one_chunk
 from evert.trace.grouping import grouped
 from evert.trace.keys import hash_rows
 
-DENSE = 4
+DENSE = 16
 """Codes are counted in a table, not in a hash table, if it has at most so many places for each row."""
+SAMPLE = 64
+"""So many numbers are looked at to tell in which steps they may be."""
 _MOST = 2**62
 
 
@@ -75,14 +79,7 @@ def groups_of(columns: Sequence[pa.Array], count: int, *, bits: int = 64) -> Gro
     """
     if not count:
         return Groups(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    number, size = _together([_codes(column, bits) for column in columns], count)
-    if size > DENSE * count:
-        number, size = _encoded(pa.array(number))
-    else:
-        there = np.zeros(size, np.bool_)
-        there[number] = True
-        places = np.cumsum(there) - 1
-        number, size = places[number], int(there.sum())
+    number, size = _dense(*_together([_codes(column, bits) for column in columns], count))
     first = np.empty(size, np.int64)
     first[number[::-1]] = np.arange(count - 1, -1, -1)
     return Groups(number, first)
@@ -93,15 +90,28 @@ _Codes = tuple[np.ndarray, int]
 
 
 def _together(parts: Sequence[_Codes], count: int) -> _Codes:
+    """The codes of several columns as one, the small ones first: a few of their combinations are often all."""
     found, size = np.zeros(count, np.int64), 1
-    for codes, different in parts:
+    for codes, different in sorted(parts, key=itemgetter(1)):
         if different == 1:
             continue
-        if size * different >= _MOST:
-            found, size = _encoded(pa.array(found))
+        if size * different > DENSE * count:
+            found, size = _dense(found, size)
         found = codes if size == 1 else found * different + codes
         size *= different
     return found, size
+
+
+def _dense(codes: np.ndarray, size: int) -> _Codes:
+    """The same with as many codes as there are that differ."""
+    if size == 1:
+        return codes, size
+    if size > DENSE * len(codes):
+        return _encoded(pa.array(codes))
+    there = np.zeros(size, np.bool_)
+    there[codes] = True
+    places = np.cumsum(there, dtype=np.int32 if size < 1 << 31 else np.int64)
+    return places[codes].astype(np.int64) - 1, int(places[-1])
 
 
 def _codes(array: pa.Array, bits: int) -> _Codes:
@@ -116,7 +126,7 @@ def _codes(array: pa.Array, bits: int) -> _Codes:
         codes = known[integers(array.indices)]
     elif types.is_struct(kind):
         parts = [_codes(child, bits) for child in array.flatten()]
-        codes, different = _together(parts, len(array))
+        codes, different = _dense(*_together(parts, len(array)))
     elif types.is_decimal(kind) or is_text(kind) or types.is_fixed_size_binary(kind):
         codes, different = _encoded(array)
     elif types.is_nested(kind) or kind.bit_width > 64:
@@ -131,7 +141,16 @@ def _codes(array: pa.Array, bits: int) -> _Codes:
 def _counted(numbers: np.ndarray) -> _Codes:
     least = int(numbers.min())
     span = int(numbers.max()) - least + 1
-    return (numbers - least, span) if span <= DENSE * len(numbers) else _encoded(pa.array(numbers))
+    if span <= DENSE * len(numbers):
+        return numbers - least, span
+    if span <= _MOST:
+        above = numbers.astype(np.int64) - least
+        step = int(np.gcd.reduce(above[:SAMPLE]))
+        if step > 1 and span // step < DENSE * len(numbers):
+            steps = above // step
+            if (steps * step == above).all():
+                return steps, span // step + 1
+    return _encoded(pa.array(numbers))
 
 
 def _encoded(array: pa.Array) -> _Codes:
