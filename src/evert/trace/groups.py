@@ -144,7 +144,7 @@ def _counted(numbers: np.ndarray) -> _Codes:
     if span <= DENSE * len(numbers):
         return numbers - least, span
     if span <= _MOST:
-        above = numbers.astype(np.int64) - least
+        above = numbers - least
         step = int(np.gcd.reduce(above[:SAMPLE]))
         if step > 1 and span // step < DENSE * len(numbers):
             steps = above // step
